@@ -22,6 +22,13 @@ type Event interface {
 	Kind() string
 }
 
+// Eraser marks an event that destroys the key of its own stream's subject (a space or an account), in the
+// transaction that appends it.
+type Eraser interface {
+	Event
+	ErasesSubject()
+}
+
 // Ref names a stream.
 type Ref struct {
 	Kind  string // the aggregate: "run", "conversation", ...
@@ -115,6 +122,9 @@ type Aggregate struct {
 	Kind    string
 	Events  []Definition
 	Initial func() any
+	// Shared marks streams that several processes write at once, so that their appends queue on a lock
+	// instead of running into conflicts.
+	Shared bool
 	// Evolve folds one event into the state and returns the new one. It is total (an event that does
 	// not fit is ignored, never a panic) and leaves the old state untouched.
 	Evolve func(state any, e Event) any

@@ -137,15 +137,15 @@ func sealedFields(t reflect.Type) []SealedField {
 	return fields
 }
 
-// MapSealed returns a copy of the event in which fn has replaced each sealed field. The path is the
-// field's place with list indices, as it enters the additional data of the encryption.
-func MapSealed(e Event, fn func(path string, account bool, s Sealed) (Sealed, error)) (Event, error) {
+// MapSealed returns a copy of a struct (an event, a command) in which fn has replaced each sealed field. The
+// path is the field's place with list indices, as it enters the additional data of the encryption.
+func MapSealed[T any](e T, fn func(path string, account bool, s Sealed) (Sealed, error)) (T, error) {
 	value := reflect.New(reflect.TypeOf(e)).Elem()
 	value.Set(reflect.ValueOf(e))
 	if err := mapSealed(value, "", false, fn); err != nil {
-		return nil, err
+		return e, err
 	}
-	return value.Interface().(Event), nil
+	return value.Interface().(T), nil
 }
 
 func mapSealed(v reflect.Value, path string, account bool, fn func(string, bool, Sealed) (Sealed, error)) error {

@@ -1,0 +1,94 @@
+package db
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"cairn/domain/fault"
+)
+
+// BlobStore keeps large ciphertexts as files named by their SHA-256, in a folder of two levels. A blob is
+// on disk before the event that names it is appended, and never changes.
+type BlobStore struct{ dir string }
+
+// OpenBlobStore uses the folder, making it when it does not exist.
+func OpenBlobStore(dir string) (*BlobStore, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("blob store: %w", err)
+	}
+	return &BlobStore{dir: dir}, nil
+}
+
+// Put stores content and returns its name. Storing the same content again is free.
+func (s *BlobStore) Put(content []byte) (string, error) {
+	sum := sha256.Sum256(content)
+	name := hex.EncodeToString(sum[:])
+	path := s.path(name)
+	if _, err := os.Stat(path); err == nil {
+		return name, nil
+	}
+	if err := s.write(path, content); err != nil {
+		return "", fault.New(fault.Unavailable, "blob_store_failed",
+			"blob store %s: %v: free some space or mend the folder; nothing was appended", s.dir, err)
+	}
+	return name, nil
+}
+
+func (s *BlobStore) write(path string, content []byte) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(folder, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, werr := temp.Write(content)
+	if err := errors.Join(werr, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	return errors.Join(syncFolder(folder), syncFolder(s.dir))
+}
+
+// Get reads a blob back and checks it against its name.
+func (s *BlobStore) Get(name string) ([]byte, error) {
+	if raw, err := hex.DecodeString(name); err != nil || len(raw) != sha256.Size {
+		return nil, fmt.Errorf("blob name %.80q: want 64 hexadecimal digits", name)
+	}
+	content, err := os.ReadFile(s.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.Unavailable, "blob_missing",
+			"blob %s is missing from %s: restore the blob folder from the backup that belongs to this log", name, s.dir)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "blob_unreadable", "blob %s: %v", name, err)
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != name {
+		return nil, fault.New(fault.Unavailable, "blob_altered",
+			"blob %s in %s was altered: its content has SHA-256 %x: restore it from the backup", name, s.dir, sum)
+	}
+	return content, nil
+}
+
+func (s *BlobStore) path(name string) string { return filepath.Join(s.dir, name[:2], name[2:]) }
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+func flock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX) }

@@ -1,0 +1,113 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"cairn/db/internal/logq"
+	"cairn/domain/event"
+)
+
+// Scope narrows a reading of the log. The zero Scope is the whole log; at most one field may be set.
+type Scope struct {
+	Space event.ID
+	Topic event.ID
+}
+
+// Since returns up to limit records after a position, in the order of their positions. Positions become
+// visible in order, so a reader that keeps the last one it saw misses nothing.
+func (d *DB) Since(ctx context.Context, after int64, scope Scope, limit int) ([]event.Record, error) {
+	var records []event.Record
+	var err error
+	switch {
+	case !scope.Topic.IsZero():
+		var rows []logq.EventsSinceOfTopicRow
+		rows, err = d.log.EventsSinceOfTopic(ctx, logq.EventsSinceOfTopicParams{TopicID: scope.Topic, After: after, Lim: int32(limit)})
+		for i := range rows {
+			records = append(records, record(&rows[i].LogEvent, rows[i].Position))
+		}
+	case !scope.Space.IsZero():
+		var rows []logq.EventsSinceOfSpaceRow
+		rows, err = d.log.EventsSinceOfSpace(ctx, logq.EventsSinceOfSpaceParams{SpaceID: scope.Space, After: after, Lim: int32(limit)})
+		for i := range rows {
+			records = append(records, record(&rows[i].LogEvent, rows[i].Position))
+		}
+	default:
+		var rows []logq.EventsSinceRow
+		rows, err = d.log.EventsSince(ctx, logq.EventsSinceParams{After: after, Lim: int32(limit)})
+		for i := range rows {
+			records = append(records, record(&rows[i].LogEvent, rows[i].Position))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("log after %d: %w", after, err)
+	}
+	return records, nil
+}
+
+// Stream returns up to limit records of one stream after a version. Their Position is zero while they wait
+// for one.
+func (d *DB) Stream(ctx context.Context, stream event.ID, after int64, limit int) ([]event.Record, error) {
+	rows, err := d.log.EventsWithPosition(ctx, logq.EventsWithPositionParams{StreamID: stream, Version: after, Lim: int32(limit)})
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", stream, err)
+	}
+	records := make([]event.Record, len(rows))
+	for i := range rows {
+		records[i] = record(&rows[i].LogEvent, rows[i].Position)
+	}
+	return records, nil
+}
+
+// Decode turns a record into its event, with sealed fields opened or, where the key is gone, erased.
+func (d *DB) Decode(ctx context.Context, r *event.Record) (event.Event, error) {
+	return d.decode(ctx, *r)
+}
+
+func (d *DB) decode(ctx context.Context, r event.Record) (event.Event, error) {
+	e, err := d.registry.Decode(r.Kind, r.Schema, r.Data)
+	if err != nil {
+		return nil, fmt.Errorf("event %s: %w", r.ID, err)
+	}
+	if e, err = d.sealer.open(ctx, r.StreamID, e); err != nil {
+		return nil, fmt.Errorf("event %s: %w", r.ID, err)
+	}
+	return e, nil
+}
+
+// Identity says which log this is and how far it goes.
+type Identity struct {
+	LogID       event.ID `json:"log_id"`
+	Incarnation int64    `json:"incarnation"`
+	Head        int64    `json:"head"` // the last position given
+}
+
+// Identity reads the log's identity and head.
+func (d *DB) Identity(ctx context.Context) (Identity, error) {
+	row, err := d.log.LogIdentity(ctx)
+	if err != nil {
+		return Identity{}, fmt.Errorf("log identity: %w", err)
+	}
+	return Identity{LogID: row.LogID, Incarnation: row.Incarnation, Head: row.Head}, nil
+}
+
+func record(row *logq.LogEvent, position int64) event.Record {
+	return event.Record{
+		ID: row.ID, StreamID: row.StreamID, Version: row.Version, SpaceID: row.SpaceID, TopicID: row.TopicID,
+		Kind: row.Kind, Schema: row.Schema, Data: row.Data, Actor: row.Actor, CommandID: row.CommandID, CauseID: row.CauseID,
+		TraceID: row.TraceID, RecordedAt: row.RecordedAt.UTC(), LeafVersion: row.LeafVersion, LeafHash: row.LeafHash, Position: position,
+	}
+}
+
+// plainJSON is the JSON of a command with its sealed fields in plain text, for fingerprints only: it is
+// never stored.
+func plainJSON(command event.Command) ([]byte, error) {
+	plain, err := event.MapSealed(command, func(_ string, _ bool, s event.Sealed) (event.Sealed, error) {
+		return s.WithBox(event.Box{Key: event.ID{1}, Size: int64(len(s.Text())), Data: []byte(s.Text())}), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(plain)
+}

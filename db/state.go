@@ -1,0 +1,174 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"cairn/db/internal/logq"
+	"cairn/domain/event"
+	"cairn/domain/fault"
+)
+
+// state is a folded stream. It is immutable: Evolve makes new ones.
+type state struct {
+	version int64
+	value   any
+}
+
+// states caches folded streams of this process. A stale entry is harmless: the append checks versions, and
+// refusals are never answered from the cache alone.
+type states struct {
+	mu      sync.Mutex
+	entries map[event.ID]state
+	limit   int
+}
+
+func newStates(limit int) *states { return &states{entries: map[event.ID]state{}, limit: limit} }
+
+func (s *states) get(id event.ID) (state, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry, ok := s.entries[id]
+	return entry, ok
+}
+
+func (s *states) put(id event.ID, entry state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.entries[id]; ok && old.version > entry.version {
+		return
+	}
+	if len(s.entries) >= s.limit {
+		for victim := range s.entries { // map order is random enough for a cache of folds
+			delete(s.entries, victim)
+			break
+		}
+	}
+	s.entries[id] = entry
+}
+
+func (s *states) drop(ids ...event.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		delete(s.entries, id)
+	}
+}
+
+func (s *states) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.entries)
+}
+
+// view is what a batch of decisions sees: states as read, moved on by the decisions before.
+type view struct {
+	registry *event.Registry
+	states   map[event.ID]state
+	base     map[event.ID]int64 // versions as read
+}
+
+// State implements event.View. A stream that the command did not name answers its initial state, which
+// makes the mistake visible in the first test.
+func (v *view) State(stream event.Ref) any {
+	if entry, ok := v.states[stream.ID]; ok {
+		return entry.value
+	}
+	aggregate, ok := v.registry.Aggregate(stream.Kind)
+	if !ok {
+		return nil
+	}
+	return aggregate.Initial()
+}
+
+// evolve moves a stream of the view on.
+func (v *view) evolve(stream event.Ref, events []event.Event) {
+	aggregate, _ := v.registry.Aggregate(stream.Kind)
+	entry, ok := v.states[stream.ID]
+	if !ok {
+		entry.value = aggregate.Initial()
+	}
+	for _, e := range events {
+		entry.value = aggregate.Evolve(entry.value, e)
+		entry.version++
+	}
+	v.states[stream.ID] = entry
+}
+
+// view loads fresh states of the streams.
+func (d *DB) view(ctx context.Context, streams []event.Ref) (*view, error) {
+	v := &view{registry: d.registry, states: map[event.ID]state{}, base: map[event.ID]int64{}}
+	for _, stream := range streams {
+		if err := d.refresh(ctx, v, stream); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// cached fills the view from the cache, loading only what is not there.
+func (d *DB) cached(ctx context.Context, v *view, streams []event.Ref) error {
+	for _, stream := range streams {
+		if _, ok := v.states[stream.ID]; ok {
+			continue
+		}
+		if entry, ok := d.states.get(stream.ID); ok {
+			v.states[stream.ID], v.base[stream.ID] = entry, entry.version
+			continue
+		}
+		if err := d.refresh(ctx, v, stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refresh folds what the log has beyond the cached state of a stream into the view and the cache.
+func (d *DB) refresh(ctx context.Context, v *view, stream event.Ref) error {
+	aggregate, ok := d.registry.Aggregate(stream.Kind)
+	if !ok {
+		return fmt.Errorf("stream %s: no aggregate of this kind", stream)
+	}
+	entry, ok := d.states.get(stream.ID)
+	if !ok {
+		entry = state{value: aggregate.Initial()}
+	}
+	rows, err := d.log.EventsAfterVersion(ctx, logq.EventsAfterVersionParams{StreamID: stream.ID, Version: entry.version})
+	if err != nil {
+		return fmt.Errorf("load %s: %w", stream, err)
+	}
+	for i := range rows {
+		if err := sameStream(stream, &rows[i]); err != nil {
+			return err
+		}
+		e, err := d.decode(ctx, record(&rows[i], 0))
+		if err != nil {
+			return err
+		}
+		entry = state{version: rows[i].Version, value: aggregate.Evolve(entry.value, e)}
+	}
+	if entry.version > 0 {
+		d.states.put(stream.ID, entry)
+	}
+	v.states[stream.ID], v.base[stream.ID] = entry, entry.version
+	return nil
+}
+
+// sameStream keeps a caller from reaching a stream of another space, topic or kind by its bare id.
+func sameStream(want event.Ref, row *logq.LogEvent) error {
+	if row.SpaceID == want.Space && row.TopicID == want.Topic && event.StreamKind(row.Kind) == want.Kind {
+		return nil
+	}
+	return fault.New(fault.NotFound, want.Kind+"_not_found", "there is no %s here", want)
+}
+
+// Load folds a stream from the log and answers its state and version; version 0 means that it does not exist.
+func (d *DB) Load(ctx context.Context, stream event.Ref) (any, int64, error) {
+	v, err := d.view(ctx, []event.Ref{stream})
+	if err != nil {
+		return nil, 0, err
+	}
+	entry := v.states[stream.ID]
+	return entry.value, entry.version, nil
+}

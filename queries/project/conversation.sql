@@ -1,0 +1,26 @@
+-- name: ConversationInsert :exec
+INSERT INTO conversation (id, space_id, agent_id, title, turns, waiting, opened_by, opened_at, changed_at, version)
+VALUES (@id, @space_id, @agent_id, sqlc.narg(title), 0, 0, @opened_by, @at, @at, @version);
+
+-- name: ConversationMessagePosted :exec
+UPDATE conversation SET waiting = waiting + 1, changed_at = @at, version = @version WHERE id = @id;
+
+-- name: ConversationTurnStarted :exec
+UPDATE conversation SET waiting = waiting - 1, turns = @number, active_run = @run_id, changed_at = @at, version = @version WHERE id = @id;
+
+-- name: ConversationTurnEnded :exec
+-- A turn may end without ever having started: then it leaves the queue instead.
+UPDATE conversation SET
+    waiting    = CASE WHEN active_run = @run_id THEN waiting ELSE waiting - 1 END,
+    active_run = CASE WHEN active_run = @run_id THEN NULL ELSE active_run END,
+    changed_at = @at, version = @version WHERE id = @id;
+
+-- name: MessageInsert :exec
+INSERT INTO message (id, conversation_id, space_id, turn_id, run_id, author, text, state, posted_at, version)
+VALUES (@id, @conversation_id, @space_id, @turn_id, @run_id, @author, sqlc.narg(text), 'waiting', @posted_at, @version);
+
+-- name: MessageTurnStarted :exec
+UPDATE message SET state = 'active', turn_number = @turn_number WHERE conversation_id = @conversation_id AND turn_id = @turn_id;
+
+-- name: MessageTurnEnded :exec
+UPDATE message SET state = @outcome WHERE conversation_id = @conversation_id AND turn_id = @turn_id;
