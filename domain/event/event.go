@@ -97,9 +97,18 @@ type Meta struct {
 }
 
 // View gives a decision the states it asked for in Streams. State returns the folded state of the
-// stream, or the aggregate's initial state when the stream does not exist.
+// stream, or the aggregate's initial state when the stream does not exist. A stream that exists under
+// another kind, space or topic than the reference says does not exist for the decision: otherwise an id
+// from a foreign space would open that space's state. Sealed fields are opened, or erased, before they are
+// folded.
 type View interface {
 	State(stream Ref) any
+}
+
+// StateOf returns the state of a stream as the type of its aggregate.
+func StateOf[S any](view View, stream Ref) S {
+	state, _ := view.State(stream).(S)
+	return state
 }
 
 // Command is an intention in the imperative, decided on the states of the streams that it names.

@@ -1,0 +1,138 @@
+package run
+
+import (
+	"encoding/json"
+
+	"cairn/domain/event"
+)
+
+// Target names the run that a command is about.
+type Target struct {
+	Run          event.ID `json:"run"`
+	Space        event.ID `json:"space"`
+	Conversation event.ID `json:"conversation"`
+}
+
+// Stream is the run's stream.
+func (t Target) Stream() event.Ref { return Stream(t.Run, t.Space, t.Conversation) }
+
+// Streams implements event.Command.
+func (t Target) Streams() []event.Ref { return []event.Ref{t.Stream()} }
+
+// Answer implements event.Command.
+func (t Target) Answer() any { return Answer{Run: t.Run} }
+
+func (t Target) change(e event.Event) []event.Change {
+	return []event.Change{{Stream: t.Stream(), Events: []event.Event{e}}}
+}
+
+// Answer names the run that a command was about.
+type Answer struct {
+	Run event.ID `json:"run_id"`
+}
+
+// Start claims a queued run whose turn has started, for the worker that asks.
+type Start struct {
+	Target
+	Worker string `json:"worker"` // the actor's own name, unless the system acts
+	Host   string `json:"host"`
+	Epoch  int64  `json:"epoch"` // the one to claim, last + 1; 0: whichever comes next
+}
+
+// Name implements event.Command.
+func (Start) Name() string { return "run.start" }
+
+// Streams implements event.Command.
+func (c Start) Streams() []event.Ref { return []event.Ref{c.Stream(), c.turns()} }
+
+// turns is the conversation's stream. Its package imports this one, so that only its name is known here.
+func (c Start) turns() event.Ref {
+	return event.Ref{Kind: "conversation", ID: c.Conversation, Space: c.Space, Topic: c.Conversation}
+}
+
+// RecordSandbox says where the run executes under this epoch; once per epoch.
+type RecordSandbox struct {
+	Target
+	Epoch      int64           `json:"epoch"`
+	Host       string          `json:"host"`
+	Backend    string          `json:"backend"`
+	Cgroup     string          `json:"cgroup"`
+	Upper      string          `json:"upper"`
+	Reattached bool            `json:"reattached"`
+	Report     json.RawMessage `json:"report"`
+	Grade      *string         `json:"grade"`
+	DurationUS int64           `json:"duration_us"`
+}
+
+// Name implements event.Command.
+func (RecordSandbox) Name() string { return "run.record_sandbox" }
+
+// RecordAnswer records a whole answer of the model.
+type RecordAnswer struct {
+	Target
+	Epoch        int64      `json:"epoch"`
+	Step         int64      `json:"step"` // number of steps so far + 1
+	Model        string     `json:"model"`
+	Text         string     `json:"text"`
+	Calls        []CallWish `json:"calls"`
+	Usage        Usage      `json:"usage"`
+	Finish       string     `json:"finish"`
+	FirstTokenUS *int64     `json:"first_token_us"`
+	DurationUS   int64      `json:"duration_us"`
+}
+
+// CallWish is a tool call as the model asked for it. The caller makes the id unique inside the run.
+type CallWish struct {
+	ID        string `json:"id"`
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments"`
+}
+
+// Name implements event.Command.
+func (RecordAnswer) Name() string { return "run.record_answer" }
+
+// CallTool says that a tool is about to act.
+type CallTool struct {
+	Target
+	Epoch int64  `json:"epoch"`
+	Call  string `json:"call"`
+	Again bool   `json:"again"` // a read-only call in doubt is made once more
+}
+
+// Name implements event.Command.
+func (CallTool) Name() string { return "run.call_tool" }
+
+// ReturnTool says what a call came to.
+type ReturnTool struct {
+	Target
+	Epoch       int64  `json:"epoch"`
+	Call        string `json:"call"`
+	Outcome     string `json:"outcome"`
+	ExitCode    *int   `json:"exit_code"`
+	Output      string `json:"output"`
+	OutputBytes int64  `json:"output_bytes"` // before truncation
+	Truncated   bool   `json:"truncated"`
+	DurationUS  int64  `json:"duration_us"`
+}
+
+// Name implements event.Command.
+func (ReturnTool) Name() string { return "run.return_tool" }
+
+// Release hands the run back, so that another worker goes on with it.
+type Release struct {
+	Target
+	Epoch int64 `json:"epoch"`
+}
+
+// Name implements event.Command.
+func (Release) Name() string { return "run.release" }
+
+// LoseWorker takes the claim back from a worker whose lease ran out.
+type LoseWorker struct {
+	Target
+	Epoch  int64  `json:"epoch"`
+	Worker string `json:"worker"`
+}
+
+// Name implements event.Command.
+func (LoseWorker) Name() string { return "run.lose_worker" }

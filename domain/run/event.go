@@ -1,0 +1,166 @@
+package run
+
+import (
+	"encoding/json"
+	"time"
+
+	"cairn/domain/agent"
+	"cairn/domain/event"
+)
+
+// Queued says that the run exists, with everything pinned that it needs.
+type Queued struct {
+	Conversation event.ID     `json:"conversation"`
+	Turn         event.ID     `json:"turn"`
+	Agent        event.ID     `json:"agent"`
+	Revision     int64        `json:"revision"`
+	Model        string       `json:"model"`
+	Prompt       event.Sealed `json:"prompt"`
+	Instructions event.Sealed `json:"instructions"`
+	Tools        []string     `json:"tools"`
+	Limits       agent.Limits `json:"limits"`
+	Source       Source       `json:"source"`
+	Mounts       []Mount      `json:"mounts"`
+	Queue        string       `json:"queue"`
+}
+
+// Kind implements event.Event.
+func (Queued) Kind() string { return "run.queued" }
+
+// Started says that a worker claimed the run under a new epoch.
+type Started struct {
+	Epoch    int64     `json:"epoch"` // 1, 2, ...
+	Worker   string    `json:"worker"`
+	Host     string    `json:"host"`
+	Deadline time.Time `json:"deadline"` // RFC 3339, UTC: first claim plus limits.wall_seconds, the same for every epoch
+}
+
+// Kind implements event.Event.
+func (Started) Kind() string { return "run.started" }
+
+// SandboxPrepared says where the run's files and processes are, and what bounds them.
+type SandboxPrepared struct {
+	Epoch      int64           `json:"epoch"`
+	Host       string          `json:"host"`
+	Backend    string          `json:"backend"`
+	Cgroup     string          `json:"cgroup"`
+	Upper      string          `json:"upper"`      // path of the workspace's upper layer on that host
+	Reattached bool            `json:"reattached"` // the upper layer of an earlier epoch was taken over
+	Report     json.RawMessage `json:"report"`     // the boundary report of the sandbox
+	Grade      *string         `json:"grade"`      // null: not known
+	DurationUS int64           `json:"duration_us"`
+}
+
+// Kind implements event.Event.
+func (SandboxPrepared) Kind() string { return "run.sandbox_prepared" }
+
+// ModelAnswered is one whole answer of the model.
+type ModelAnswered struct {
+	Epoch        int64        `json:"epoch"`
+	Step         int64        `json:"step"` // 1, 2, ...
+	Model        string       `json:"model"`
+	Text         event.Sealed `json:"text"`
+	Calls        []AskedCall  `json:"calls"`
+	Usage        Usage        `json:"usage"`
+	Finish       string       `json:"finish"`         // why the model stopped, as the gateway names it
+	FirstTokenUS *int64       `json:"first_token_us"` // null: not known
+	DurationUS   int64        `json:"duration_us"`
+}
+
+// Kind implements event.Event.
+func (ModelAnswered) Kind() string { return "run.model_answered" }
+
+// AskedCall is one tool call that the model asks for.
+type AskedCall struct {
+	ID        string       `json:"id"` // unique inside the run
+	Tool      string       `json:"tool"`
+	Arguments event.Sealed `json:"arguments"`
+}
+
+// Usage counts tokens; null is unknown, 0 is none.
+type Usage struct {
+	InputTokens  *int64 `json:"input_tokens"`
+	OutputTokens *int64 `json:"output_tokens"`
+}
+
+// ToolCalled is recorded before the tool acts.
+type ToolCalled struct {
+	Epoch int64  `json:"epoch"`
+	Step  int64  `json:"step"`
+	Call  string `json:"call"`
+	Tool  string `json:"tool"`
+}
+
+// Kind implements event.Event.
+func (ToolCalled) Kind() string { return "run.tool_called" }
+
+// ToolReturned is recorded after the tool acted, or in its stead when it must not or nobody knows.
+type ToolReturned struct {
+	Epoch       int64        `json:"epoch"`
+	Call        string       `json:"call"`
+	Tool        string       `json:"tool"`
+	Outcome     string       `json:"outcome"`   // "ok", "error", "timeout", "cancelled" or "in_doubt"
+	ExitCode    *int         `json:"exit_code"` // null: the tool has none, or it is unknown
+	Output      event.Sealed `json:"output"`
+	OutputBytes int64        `json:"output_bytes"` // before truncation
+	Truncated   bool         `json:"truncated"`
+	DurationUS  int64        `json:"duration_us"`
+}
+
+// Kind implements event.Event.
+func (ToolReturned) Kind() string { return "run.tool_returned" }
+
+// CancelRequested says that the worker that holds the run is to end it.
+type CancelRequested struct {
+	Reason string `json:"reason"` // a code: "requested" by a person, "system" by the installation
+}
+
+// Kind implements event.Event.
+func (CancelRequested) Kind() string { return "run.cancel_requested" }
+
+// WorkerLost says that the claim was taken back and the run waits for another worker.
+type WorkerLost struct {
+	Epoch  int64  `json:"epoch"` // the lost one
+	Worker string `json:"worker"`
+	Queue  string `json:"queue"`
+}
+
+// Kind implements event.Event.
+func (WorkerLost) Kind() string { return "run.worker_lost" }
+
+// Released says that a draining worker handed the run back.
+type Released struct {
+	Epoch  int64  `json:"epoch"`
+	Worker string `json:"worker"`
+	Queue  string `json:"queue"`
+}
+
+// Kind implements event.Event.
+func (Released) Kind() string { return "run.released" }
+
+// Succeeded ends the run with an answer.
+type Succeeded struct {
+	Epoch  int64        `json:"epoch"`
+	Answer event.Sealed `json:"answer"`
+}
+
+// Kind implements event.Event.
+func (Succeeded) Kind() string { return "run.succeeded" }
+
+// Failed ends the run with a reason.
+type Failed struct {
+	Epoch   int64        `json:"epoch"`
+	Code    string       `json:"code"`
+	Message event.Sealed `json:"message"` // null: the code says all, or the key is gone
+}
+
+// Kind implements event.Event.
+func (Failed) Kind() string { return "run.failed" }
+
+// Cancelled ends the run because somebody asked for it.
+type Cancelled struct {
+	Epoch int64 `json:"epoch"` // 0: it was never claimed
+}
+
+// Kind implements event.Event.
+func (Cancelled) Kind() string { return "run.cancelled" }
