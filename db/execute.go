@@ -93,7 +93,7 @@ func (d *DB) fingerprint(r *request) error {
 	body := r.meta.Request
 	if body == nil {
 		var err error
-		if body, err = plainJSON(r.command); err != nil {
+		if body, err = json.Marshal(r.command); err != nil {
 			return fmt.Errorf("command %s: %w", r.command.Name(), err)
 		}
 	}

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"cairn/db/internal/logq"
@@ -98,16 +97,4 @@ func record(row *logq.LogEvent, position int64) event.Record {
 		Kind: row.Kind, Schema: row.Schema, Data: row.Data, Actor: row.Actor, CommandID: row.CommandID, CauseID: row.CauseID,
 		TraceID: row.TraceID, RecordedAt: row.RecordedAt.UTC(), LeafVersion: row.LeafVersion, LeafHash: row.LeafHash, Position: position,
 	}
-}
-
-// plainJSON is the JSON of a command with its sealed fields in plain text, for fingerprints only: it is
-// never stored.
-func plainJSON(command event.Command) ([]byte, error) {
-	plain, err := event.MapSealed(command, func(_ string, _ bool, s event.Sealed) (event.Sealed, error) {
-		return s.WithBox(event.Box{Key: event.ID{1}, Size: int64(len(s.Text())), Data: []byte(s.Text())}), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(plain)
 }

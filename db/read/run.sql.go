@@ -146,29 +146,39 @@ func (q *Queries) RunOfConversation(ctx context.Context, arg RunOfConversationPa
 	return items, nil
 }
 
-const runQueuedActive = `-- name: RunQueuedActive :many
+const runWithoutJob = `-- name: RunWithoutJob :many
 SELECT r.id, r.space_id, r.conversation_id, r.queue
 FROM run r JOIN conversation c ON c.id = r.conversation_id AND c.active_run = r.id
-WHERE r.state = 'queued' ORDER BY r.queued_at LIMIT $1
+WHERE r.state = 'queued' AND NOT EXISTS (
+    SELECT FROM river_job j
+    WHERE j.kind = 'run' AND j.args @> jsonb_build_object('run', r.id::text)
+      AND (j.state IN ('available', 'pending', 'retryable', 'scheduled') OR (j.state = 'running' AND j.attempted_at > $1)))
+ORDER BY r.queued_at LIMIT $2
 `
 
-type RunQueuedActiveRow struct {
+type RunWithoutJobParams struct {
+	Stale *time.Time
+	Lim   int32
+}
+
+type RunWithoutJobRow struct {
 	ID             event.ID
 	SpaceID        event.ID
 	ConversationID event.ID
 	Queue          string
 }
 
-// Runs that should have a job: queued, and their turn has started.
-func (q *Queries) RunQueuedActive(ctx context.Context, lim int32) ([]RunQueuedActiveRow, error) {
-	rows, err := q.db.Query(ctx, runQueuedActive, lim)
+// Runs whose turn has started and that wait for a worker, but that no job in the queue will bring to one. A
+// job that has been running for long without claiming its run will not do so any more.
+func (q *Queries) RunWithoutJob(ctx context.Context, arg RunWithoutJobParams) ([]RunWithoutJobRow, error) {
+	rows, err := q.db.Query(ctx, runWithoutJob, arg.Stale, arg.Lim)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []RunQueuedActiveRow{}
+	items := []RunWithoutJobRow{}
 	for rows.Next() {
-		var i RunQueuedActiveRow
+		var i RunWithoutJobRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.SpaceID,

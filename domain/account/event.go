@@ -18,3 +18,6 @@ type Erased struct{}
 
 // Kind implements event.Event.
 func (Erased) Kind() string { return "account.erased" }
+
+// ErasesSubject implements event.Eraser.
+func (Erased) ErasesSubject() {}

@@ -72,7 +72,8 @@ func Stream(id, space event.ID) event.Ref {
 // Aggregate describes the noun to the registry.
 func Aggregate() event.Aggregate {
 	return event.Aggregate{
-		Kind: Kind,
+		Kind:   Kind,
+		Shared: true,
 		Events: []event.Definition{
 			event.Define[Opened](), event.Define[MessagePosted](), event.Define[TurnStarted](), event.Define[TurnEnded](),
 		},

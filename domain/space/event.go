@@ -45,3 +45,6 @@ type Erased struct{}
 
 // Kind implements event.Event.
 func (Erased) Kind() string { return "space.erased" }
+
+// ErasesSubject implements event.Eraser.
+func (Erased) ErasesSubject() {}

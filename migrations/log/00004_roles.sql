@@ -42,3 +42,4 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON vault.credential, vault.provider TO cair
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO cairn_server, cairn_worker;
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA public TO cairn_server, cairn_worker;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO cairn_server, cairn_worker;
+REVOKE INSERT, UPDATE, DELETE ON public.cairn_log_version, public.river_migration FROM cairn_server, cairn_worker;

@@ -4,11 +4,16 @@ SELECT * FROM run WHERE id = @id;
 -- name: RunOfConversation :many
 SELECT * FROM run WHERE conversation_id = @conversation_id ORDER BY queued_at, id LIMIT @lim;
 
--- name: RunQueuedActive :many
--- Runs that should have a job: queued, and their turn has started.
+-- name: RunWithoutJob :many
+-- Runs whose turn has started and that wait for a worker, but that no job in the queue will bring to one. A
+-- job that has been running for long without claiming its run will not do so any more.
 SELECT r.id, r.space_id, r.conversation_id, r.queue
 FROM run r JOIN conversation c ON c.id = r.conversation_id AND c.active_run = r.id
-WHERE r.state = 'queued' ORDER BY r.queued_at LIMIT @lim;
+WHERE r.state = 'queued' AND NOT EXISTS (
+    SELECT FROM river_job j
+    WHERE j.kind = 'run' AND j.args @> jsonb_build_object('run', r.id::text)
+      AND (j.state IN ('available', 'pending', 'retryable', 'scheduled') OR (j.state = 'running' AND j.attempted_at > @stale)))
+ORDER BY r.queued_at LIMIT @lim;
 
 -- name: RunActiveAbandoned :many
 -- Runs that a worker claimed but that have no lease.

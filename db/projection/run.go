@@ -1,0 +1,90 @@
+package projection
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"cairn/db/internal/projectq"
+	"cairn/domain/event"
+	"cairn/domain/run"
+)
+
+func applyRun(ctx context.Context, q *projectq.Queries, r *event.Record, e event.Event) error {
+	id := r.StreamID
+	switch e := e.(type) {
+	case run.Queued:
+		return q.RunInsert(ctx, projectq.RunInsertParams{
+			ID: id, SpaceID: r.SpaceID, ConversationID: e.Conversation, TurnID: e.Turn, AgentID: e.Agent, Model: e.Model,
+			Queue: e.Queue, QueuedAt: r.RecordedAt, Version: r.Version,
+		})
+	case run.Started:
+		return q.RunStarted(ctx, projectq.RunStartedParams{ID: id, Epoch: e.Epoch, Worker: &e.Worker, Host: &e.Host, At: &r.RecordedAt, Version: r.Version})
+	case run.SandboxPrepared:
+		return q.RunSandboxPrepared(ctx, projectq.RunSandboxPreparedParams{ID: id, Report: report(e.Report), Version: r.Version})
+	case run.CancelRequested:
+		return q.RunCancelAsked(ctx, projectq.RunCancelAskedParams{ID: id, Version: r.Version})
+	case run.WorkerLost:
+		return q.RunRequeued(ctx, projectq.RunRequeuedParams{ID: id, Queue: e.Queue, Version: r.Version})
+	case run.Released:
+		return q.RunRequeued(ctx, projectq.RunRequeuedParams{ID: id, Queue: e.Queue, Version: r.Version})
+	case run.ModelAnswered, run.ToolCalled, run.ToolReturned:
+		return applyStep(ctx, q, r, e)
+	}
+	return applyRunEnd(ctx, q, r, e)
+}
+
+func applyStep(ctx context.Context, q *projectq.Queries, r *event.Record, e event.Event) error {
+	id := r.StreamID
+	touch := q.RunTouch(ctx, projectq.RunTouchParams{ID: id, Version: r.Version})
+	switch e := e.(type) {
+	case run.ModelAnswered:
+		err := q.RunModelAnswered(ctx, projectq.RunModelAnsweredParams{ID: id, InputTokens: e.Usage.InputTokens, OutputTokens: e.Usage.OutputTokens, Version: r.Version})
+		for _, call := range e.Calls {
+			err = errors.Join(err, q.ToolCallInsert(ctx, projectq.ToolCallInsertParams{
+				RunID: id, Call: call.ID, SpaceID: r.SpaceID, Step: e.Step, Tool: call.Tool, Arguments: text(call.Arguments),
+				AskedAt: r.RecordedAt, Version: r.Version,
+			}))
+		}
+		return err
+	case run.ToolCalled:
+		return errors.Join(touch, q.ToolCallCalled(ctx, projectq.ToolCallCalledParams{RunID: id, Call: e.Call, At: &r.RecordedAt, Version: r.Version}))
+	case run.ToolReturned:
+		return errors.Join(touch, q.ToolCallReturned(ctx, projectq.ToolCallReturnedParams{
+			RunID: id, Call: e.Call, Outcome: e.Outcome, ExitCode: exitCode(e.ExitCode), Output: text(e.Output),
+			OutputBytes: &e.OutputBytes, Truncated: &e.Truncated, At: &r.RecordedAt, Version: r.Version,
+		}))
+	}
+	return unknown(r)
+}
+
+func applyRunEnd(ctx context.Context, q *projectq.Queries, r *event.Record, e event.Event) error {
+	end := projectq.RunEndedParams{ID: r.StreamID, At: &r.RecordedAt, Version: r.Version}
+	switch e := e.(type) {
+	case run.Succeeded:
+		end.State, end.Answer = string(run.StatusSucceeded), text(e.Answer)
+	case run.Failed:
+		end.State, end.FailureCode, end.FailureMessage = string(run.StatusFailed), &e.Code, text(e.Message)
+	case run.Cancelled:
+		end.State = string(run.StatusCancelled)
+	default:
+		return unknown(r)
+	}
+	return q.RunEnded(ctx, end)
+}
+
+// report is null when there is none; a JSON null in the event means the same.
+func report(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+func exitCode(code *int) *int64 {
+	if code == nil {
+		return nil
+	}
+	wide := int64(*code)
+	return &wide
+}
