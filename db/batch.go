@@ -95,7 +95,7 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 	}
 	f := newFlush()
 	var accepted []decided
-	var again, refused []*request
+	var again, twins, refused []*request
 	var refusals []error
 	keys := map[string]bool{}
 	for _, r := range open {
@@ -104,7 +104,7 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 			continue
 		}
 		if name := r.meta.Actor + "\x00" + r.meta.Key; r.meta.Key != "" && keys[name] {
-			again = append(again, r) // the same key in one batch: the later one reads the earlier one's answer
+			twins = append(twins, r) // the same key in one batch: the later one reads the earlier one's answer
 			continue
 		}
 		one, err := d.decide(ctx, f, v, r)
@@ -121,11 +121,16 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 		}
 	}
 	d.answerRefused(ctx, refused, refusals)
-	if len(accepted) == 0 {
+	if len(accepted) > 0 {
+		d.complete(f, v, held)
+		again = append(again, d.commit(ctx, f, v, accepted)...)
+	}
+	twins, err := d.answerKnown(ctx, twins)
+	if err != nil {
+		answerAll(twins, err)
 		return again
 	}
-	d.complete(f, v, held)
-	return append(d.commit(ctx, f, v, accepted), again...)
+	return append(again, twins...)
 }
 
 // reload fills the view with what the log holds now.
