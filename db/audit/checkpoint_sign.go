@@ -42,7 +42,7 @@ func readBase(ctx context.Context, q *logq.Queries, verifier note.Verifier) (bas
 		return base{}, fmt.Errorf("checkpoint: %w", err)
 	}
 	if b.last, err = openCheckpoint(row.Note, verifier); err != nil {
-		return base{}, fmt.Errorf("checkpoint of size %d in the database: %w", row.Size, err)
+		return base{}, fmt.Errorf("checkpoint of size %d in the database: %w: run 'cairn log verify'", row.Size, err)
 	}
 	if b.last.LogID != b.logID {
 		return base{}, fmt.Errorf("the database is log %s, its last checkpoint is of log %s: run 'cairn log verify'", b.logID, b.last.LogID)

@@ -14,7 +14,7 @@ import (
 const (
 	// maxLine bounds a line of the checkpoint file; a checkpoint takes about 300 bytes.
 	maxLine = 64 << 10
-	// fileWait is how long a checkpoint of the database may be on its way to the file.
+	// fileWait is how long a checkpoint that was just signed may be on its way to the file.
 	fileWait = 2 * time.Second
 )
 
@@ -106,13 +106,13 @@ func (v *verification) compareFile(ctx context.Context) error {
 			return broken("the database lacks a checkpoint that the file has", fmt.Sprintf("the one of size %d%s", m.Size, m.where()), "none").at(m.Size)
 		}
 	}
-	for deadline := time.Now().Add(fileWait); ; {
+	for began := time.Now(); ; {
 		lacks, onlyLast := v.fileLacks()
 		v.report.FileLacks = len(lacks)
 		if onlyLast {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		if time.Since(began) > fileWait || time.Since(lacks[0].At) > fileWait {
 			return broken(fmt.Sprintf("the checkpoint file lacks %d checkpoints that the database has", len(lacks)),
 				fmt.Sprintf("the one of size %d", lacks[0].Size), "none").at(lacks[0].Size)
 		}
