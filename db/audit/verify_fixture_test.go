@@ -3,9 +3,11 @@ package audit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,10 +127,11 @@ func (f *fixture) write(t testing.TB, content []byte) {
 // mend puts everything back as it was.
 func (f *fixture) mend(t testing.TB) {
 	t.Helper()
+	var sql strings.Builder
 	for _, table := range logTables {
-		f.exec(t, "TRUNCATE log."+table)
-		f.exec(t, "INSERT INTO log."+table+" OVERRIDING SYSTEM VALUE TABLE pristine."+table)
+		fmt.Fprintf(&sql, "DELETE FROM log.%[1]s; INSERT INTO log.%[1]s OVERRIDING SYSTEM VALUE TABLE pristine.%[1]s;", table)
 	}
+	f.exec(t, sql.String())
 	f.write(t, f.pristine)
 }
 
