@@ -138,16 +138,16 @@ func TestEightProcessesOnAFreshFolder(t *testing.T) {
 	pids, inits := map[string]bool{}, 0
 	for _, h := range all {
 		pids[h.expect("ready")] = true
+	}
+	for _, h := range all {
+		h.in.Close() // all at once
+	}
+	for _, h := range all {
+		h.close()
 		inits += strings.Count(h.log.String(), "initialising")
 	}
 	if len(pids) != 1 || inits != 1 {
 		t.Errorf("servers %v, %d initialised", pids, inits)
-	}
-	for _, h := range all {
-		h.in.Close()
-	}
-	for _, h := range all {
-		h.expect("closed")
 	}
 	c := open(t, dir) // nothing half-stopped is left
 	shut(t, c)
