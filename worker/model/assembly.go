@@ -79,6 +79,9 @@ func (a *assembly) event(data []byte) error {
 		if a.size > maxAnswer {
 			return tooLarge("the answer", maxAnswer)
 		}
+		if len(a.calls) > maxCalls {
+			return &Error{Kind: ErrRefused, Code: "answer_too_large", Err: fmt.Errorf("more than %d tool calls", maxCalls)}
+		}
 	}
 	return nil
 }

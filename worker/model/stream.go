@@ -10,6 +10,7 @@ import (
 
 const (
 	maxAnswer = 8 << 20  // bytes of text, names and arguments of one answer
+	maxCalls  = 1000     // of one answer
 	maxWire   = 96 << 20 // bytes of the stream that carries it
 	maxLine   = 8 << 20  // bytes of one event
 )
