@@ -11,6 +11,7 @@ import (
 	"cairn/domain/dispatch"
 	"cairn/domain/event"
 	"cairn/domain/fault"
+	"cairn/domain/run"
 	"cairn/domain/space"
 )
 
@@ -201,9 +202,22 @@ func (w *world) append(change event.Change) {
 		w.evolve(s, decoded)
 		s.events = append(s.events, decoded)
 		for _, job := range dispatch.For(s.ref, decoded) {
+			w.checkJob(job)
 			w.jobs[job.Run]++
 		}
 		w.erase(s.ref, decoded)
+	}
+}
+
+// checkJob holds a job against the run that it names. A run that is queued in the same append may come later.
+func (w *world) checkJob(job dispatch.Job) {
+	s, ok := w.streams[job.Run]
+	if !ok {
+		return
+	}
+	want := dispatch.Job{Kind: dispatch.KindRun, Run: s.ref.ID, Conversation: s.ref.Topic, Space: s.ref.Space, Queue: s.state.(run.State).Queue}
+	if job != want {
+		w.t.Fatalf("job %+v, want %+v", job, want)
 	}
 }
 
