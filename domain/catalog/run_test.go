@@ -202,3 +202,14 @@ func TestRunBadAnswers(t *testing.T) {
 		d.refused("invalid_field", "worker/a", run.RecordSandbox{Target: r, Epoch: d.run(r).Epoch, Host: "h", Backend: "b", Report: []byte(report)})
 	}
 }
+
+// TestLongTranscripts folds many answers, so that a slice with room to spare would be shared between folds.
+func TestLongTranscripts(t *testing.T) {
+	w := newWorld(t)
+	s := &stream{ref: run.Stream(id("run", 0), id("space", 0), id("conversation", 0)), state: run.Evolve(run.State{}, run.Queued{})}
+	for range 20 {
+		w.evolve(s, run.ModelAnswered{Finish: "stop", Calls: []run.AskedCall{{ID: "c", Tool: agent.Shell}}})
+		w.evolve(s, run.ToolCalled{Call: "c", Epoch: 1})
+		w.evolve(s, run.ModelAnswered{Finish: "tools"})
+	}
+}
