@@ -136,7 +136,10 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 // reload fills the view with what the log holds now.
 func (d *DB) reload(ctx context.Context, v *view, streams []event.Ref) error {
 	for _, stream := range streams {
-		if _, ok := v.states[stream.ID]; ok {
+		if entry, ok := v.states[stream.ID]; ok {
+			if err := entry.of(stream); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := d.refresh(ctx, v, stream); err != nil {
