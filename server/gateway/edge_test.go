@@ -179,6 +179,19 @@ func TestCallerThatNeverEndsItsRequestIsBounded(t *testing.T) {
 	}
 }
 
+// TestAnswersMayTakeLongerThanRequests: the limit on reading the request must not end the answer.
+func TestAnswersMayTakeLongerThanRequests(t *testing.T) {
+	old := requestTime
+	requestTime = 50 * time.Millisecond
+	defer func() { requestTime = old }()
+	b := newBench(t)
+	b.gateway.catalogue[0].upstream = demo{pause: 5 * time.Millisecond}
+	resp, body := b.chat(`{"model":"demo","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
+	if resp.StatusCode != 200 || !strings.HasSuffix(body, "data: [DONE]\n\n") || b.observed().Duration < 2*requestTime {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+}
+
 func TestNewRefusesHalfAConfiguration(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Fatal("accepted a gateway that authorises nobody and logs nothing")
