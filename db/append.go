@@ -149,12 +149,24 @@ func classify(err error) error {
 		return errDuplicate
 	case pg.Code == "23505" && pg.ConstraintName == "event_stream_id_version_key":
 		return fmt.Errorf("%w: %s", errConflict, pg.Detail)
+	case strings.HasPrefix(pg.Code, "22"):
+		return fault.New(fault.Invalid, "not_storable", "PostgreSQL cannot store a value of this event (%s): nothing was appended", pg.Message)
+	case pg.Code == "53300":
+		return fault.New(fault.Unavailable, "database_busy", "the database takes no more connections (%s): raise max_connections or run fewer processes; nothing was appended", pg.Message)
 	case pg.Code == "53100" || pg.Code == "53400":
 		return fault.New(fault.Unavailable, "database_full", "the database cannot write: %s: free some space; nothing was appended", pg.Message)
 	case pg.Code == "40001" || pg.Code == "40P01": // serialization failure, deadlock
 		return fmt.Errorf("%w: %s", errConflict, pg.Message)
 	}
 	return err
+}
+
+// unreachable turns a broken connection of a reading into a refusal that callers know; nothing was written.
+func unreachable(err error) error {
+	if !broken(err) {
+		return err
+	}
+	return fault.New(fault.Unavailable, "database_unavailable", "the database does not answer: %v", err)
 }
 
 // broken reports whether the connection failed, so that the outcome of a commit is unknown.
