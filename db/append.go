@@ -68,15 +68,15 @@ func (d *DB) send(ctx context.Context, f *flush) error {
 			return fmt.Errorf("append: outcome unknown: %w", errors.Join(ctx.Err(), err))
 		case <-time.After(pause):
 		}
-		retry := d.sendOnce(ctx, f)
-		if retry == nil || !broken(retry) {
-			return d.settle(ctx, f, retry)
+		if retry := d.settle(ctx, f, d.sendOnce(ctx, f)); retry == nil || !broken(retry) {
+			return retry
 		}
 	}
 	return fault.New(fault.Unavailable, "database_unavailable", "append: the database did not come back within %v: %v", unknownOutcome, err)
 }
 
-// settle tells a conflict with a stranger from one with our own first attempt.
+// settle tells a conflict with a stranger from one with our own first attempt. When it cannot ask, it
+// answers why, so that the flush is tried and clarified once more.
 func (d *DB) settle(ctx context.Context, f *flush, err error) error {
 	if !errors.Is(err, errConflict) && !errors.Is(err, errDuplicate) {
 		return err

@@ -297,7 +297,7 @@ func (d *DB) answerKnown(ctx context.Context, requests []*request) ([]*request, 
 	}
 	rows, err := d.log.CommandAnswer(ctx, params)
 	if err != nil {
-		return requests, fmt.Errorf("idempotency: %w", err)
+		return requests, fmt.Errorf("idempotency: %w", unreachable(err))
 	}
 	known := map[string]logq.CommandAnswerRow{}
 	for _, row := range rows {
