@@ -42,7 +42,7 @@ const ViewSchema = "view"
 // Options say how to reach the database and what is kept outside it.
 type Options struct {
 	URL       string // through a transaction pooler it needs default_query_exec_mode=exec
-	DirectURL string // for LISTEN; empty: URL
+	DirectURL string // for LISTEN and sequencing; empty: URL
 	Name      string // application_name, for operators
 	Keys      *Keyring
 	Blobs     *BlobStore
@@ -65,6 +65,7 @@ type DB struct {
 	sealer    *sealer
 	states    *states
 	mailboxes *mailboxes
+	locking   chan struct{} // bounds how many connections wait or are kept for a stream's lock
 	sequencer *sequencer
 	bell      *bell
 	river     *river.Client[pgx.Tx]
@@ -82,9 +83,15 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	direct, err := directConfig(o)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	d := &DB{
 		pool: pool, log: logq.New(pool), registry: o.Registry, project: o.Project, keys: o.Keys,
-		states: newStates(4096), mailboxes: newMailboxes(), sequencer: newSequencer(pool, o.Log), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
+		states: newStates(4096), mailboxes: newMailboxes(), locking: make(chan struct{}, max(1, o.MaxConns/4)),
+		sequencer: newSequencer(direct, o.Log), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
 	}
 	if err := d.prepare(ctx, o); err != nil {
 		pool.Close()
@@ -129,6 +136,16 @@ func openPool(ctx context.Context, o Options) (*pgxpool.Pool, error) {
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	return pool, nil
+}
+
+// directConfig is for the connections that a process keeps for itself.
+func directConfig(o Options) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(o.DirectURL)
+	if err != nil {
+		return nil, fmt.Errorf("direct database URL: %w", err)
+	}
+	setSession(config, o.Name, ViewSchema)
+	return config, nil
 }
 
 // setSession fixes what every session of a process has. The path is set once, when the connection is made:
@@ -194,6 +211,7 @@ func (d *DB) Close() {
 	if err := d.sequencer.sequence(ctx); err != nil {
 		d.slog.Debug("positions are left to other processes", "error", err)
 	}
+	d.sequencer.disconnect()
 	d.pool.Close()
 }
 

@@ -151,7 +151,7 @@ func (d *DB) refresh(ctx context.Context, v *view, stream event.Ref) error {
 	}
 	rows, err := d.log.EventsAfterVersion(ctx, logq.EventsAfterVersionParams{StreamID: stream.ID, Version: entry.version})
 	if err != nil {
-		return fmt.Errorf("load %s: %w", stream, err)
+		return fmt.Errorf("load %s: %w", stream, unreachable(err))
 	}
 	for i := range rows {
 		r := record(&rows[i], 0)
