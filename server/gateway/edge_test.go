@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -160,15 +160,9 @@ func TestModelsListNamesOnly(t *testing.T) {
 }
 
 func TestCallerThatNeverEndsItsRequestIsBounded(t *testing.T) {
-	old := requestTime
-	requestTime = 100 * time.Millisecond
-	defer func() { requestTime = old }()
 	b := newBench(t)
-	host := strings.TrimPrefix(strings.TrimSuffix(b.url, "/gateway/v1"), "http://")
-	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.gateway.callerTime = 100 * time.Millisecond
+	conn := b.dial()
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST /gateway/v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: 100\r\n\r\n{", token())
 	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
@@ -181,14 +175,30 @@ func TestCallerThatNeverEndsItsRequestIsBounded(t *testing.T) {
 
 // TestAnswersMayTakeLongerThanRequests: the limit on reading the request must not end the answer.
 func TestAnswersMayTakeLongerThanRequests(t *testing.T) {
-	old := requestTime
-	requestTime = 50 * time.Millisecond
-	defer func() { requestTime = old }()
 	b := newBench(t)
+	b.gateway.callerTime = 50 * time.Millisecond
 	b.gateway.catalogue[0].upstream = demo{pause: 5 * time.Millisecond}
 	resp, body := b.chat(`{"model":"demo","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
-	if resp.StatusCode != 200 || !strings.HasSuffix(body, "data: [DONE]\n\n") || b.observed().Duration < 2*requestTime {
+	if resp.StatusCode != 200 || !strings.HasSuffix(body, "data: [DONE]\n\n") || b.observed().Duration < 2*b.gateway.callerTime {
 		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+}
+
+// TestCallerWhoDoesNotReadIsLetGo: else it would hold an upstream for ever.
+func TestCallerWhoDoesNotReadIsLetGo(t *testing.T) {
+	piece := textChunk(strings.Repeat("x", 1<<20))
+	up := newScripted(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			sse(w, piece)
+		}
+	})
+	b := newBench(t, up.model())
+	b.gateway.callerTime = 200 * time.Millisecond
+	conn := b.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /gateway/v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s", token(), len(ask), ask)
+	if c := b.observed(); c.Outcome != codeCallerGone || c.Duration > 4*time.Second {
+		t.Fatalf("%+v", c)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -118,6 +119,16 @@ func (b *bench) do(method, path, body string, header ...string) (*http.Response,
 		b.t.Fatal(err)
 	}
 	return resp, string(raw)
+}
+
+// dial is for callers that do not behave as a client of the library does.
+func (b *bench) dial() net.Conn {
+	b.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(b.url, "/gateway/v1"), "http://"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return conn
 }
 
 func (b *bench) chat(body string) (*http.Response, string) {
