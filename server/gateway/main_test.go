@@ -29,7 +29,7 @@ const (
 
 var tokenKey = bytes.Repeat([]byte{9}, runtoken.MinKey)
 
-func token() string { return runtoken.Mint(tokenKey, testRun, 2, time.Now().Add(time.Hour)) }
+func runToken() string { return runtoken.Mint(tokenKey, testRun, 2, time.Now().Add(time.Hour)) }
 
 // bench is a gateway on loopback and everything it says.
 type bench struct {
@@ -105,7 +105,7 @@ func (b *bench) do(method, path, body string, header ...string) (*http.Response,
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+token())
+	req.Header.Set("Authorization", "Bearer "+runToken())
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
