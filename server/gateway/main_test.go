@@ -78,7 +78,7 @@ func newBench(t *testing.T, models ...Model) *bench {
 // observed waits for the one call there must be: it is recorded after the answer.
 func (b *bench) observed() Call {
 	b.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		b.mu.Lock()
 		calls := b.calls
 		b.mu.Unlock()
