@@ -63,7 +63,7 @@ func joinPayload(p *Plan) error {
 
 // dropBounding empties the calling thread's bounding set. Only the thread
 // that forks needs it: the others never run a program.
-func dropBounding() error {
+func dropBounding(*Plan) error {
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if err == unix.EINVAL && c > 0 {
@@ -110,7 +110,7 @@ func setNoNewPrivs(*Plan) error {
 
 // dieWithParent repeats what the worker asked for at the clone: a change of
 // uid clears it.
-func dieWithParent() error {
+func dieWithParent(*Plan) error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
