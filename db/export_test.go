@@ -13,7 +13,7 @@ type Sequencer struct{ *sequencer }
 // NewSequencer makes one that is not running by itself.
 func NewSequencer(url string) (Sequencer, error) {
 	config, err := pgx.ParseConfig(url)
-	return Sequencer{newSequencer(config, slog.Default())}, err
+	return Sequencer{newSequencer(config, slog.Default(), nil)}, err
 }
 
 // Sequence places what is visible and tries to move the low cursor.
