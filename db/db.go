@@ -50,6 +50,11 @@ type Options struct {
 	Project   Projector       // nil: projection.Apply
 	MaxConns  int32           // 0: 16
 	Log       *slog.Logger    // nil: slog.Default()
+
+	// Sequenced, when not nil, is told of every call that gave positions. It runs between two of them.
+	Sequenced func(events int, took time.Duration)
+	// NoPositions leaves all positions to other processes. Only for measuring what they cost.
+	NoPositions bool
 }
 
 // Projector writes the rows of one event; it must be projection.Apply but in tests.
@@ -71,8 +76,9 @@ type DB struct {
 	river     *river.Client[pgx.Tx]
 	slog      *slog.Logger
 
-	stop       context.CancelFunc
-	background sync.WaitGroup
+	stop        context.CancelFunc
+	background  sync.WaitGroup
+	noPositions bool
 }
 
 // Open connects, checks that the deployment key belongs to this database, and starts the sequencer and the
@@ -91,7 +97,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d := &DB{
 		pool: pool, log: logq.New(pool), registry: o.Registry, project: o.Project, keys: o.Keys,
 		states: newStates(4096), mailboxes: newMailboxes(), locking: make(chan struct{}, max(1, o.MaxConns/4)),
-		sequencer: newSequencer(direct, o.Log), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
+		sequencer: newSequencer(direct, o.Log, o.Sequenced), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
 	}
 	if err := d.prepare(ctx, o); err != nil {
 		pool.Close()
@@ -99,7 +105,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	background, stop := context.WithCancel(context.Background())
 	d.stop = stop
-	d.background.Go(func() { d.sequencer.run(background) })
+	if !o.NoPositions {
+		d.background.Go(func() { d.sequencer.run(background) })
+	}
+	d.noPositions = o.NoPositions
 	d.background.Go(func() { d.bell.run(background) })
 	return d, nil
 }
@@ -208,10 +217,12 @@ func (d *DB) Close() {
 	defer cancel()
 	d.stop()
 	d.background.Wait()
-	if err := d.sequencer.sequence(ctx); err != nil {
-		d.slog.Debug("positions are left to other processes", "error", err)
+	if !d.noPositions {
+		if err := d.sequencer.sequence(ctx); err != nil {
+			d.slog.Debug("positions are left to other processes", "error", err)
+		}
+		d.sequencer.disconnect()
 	}
-	d.sequencer.disconnect()
 	d.pool.Close()
 }
 

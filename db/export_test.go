@@ -2,7 +2,10 @@ package db
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
+	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -13,7 +16,7 @@ type Sequencer struct{ *sequencer }
 // NewSequencer makes one that is not running by itself.
 func NewSequencer(url string) (Sequencer, error) {
 	config, err := pgx.ParseConfig(url)
-	return Sequencer{newSequencer(config, slog.Default())}, err
+	return Sequencer{newSequencer(config, slog.Default(), nil)}, err
 }
 
 // Sequence places what is visible and tries to move the low cursor.
@@ -30,3 +33,16 @@ func (s Sequencer) Hurry() { s.tried = s.tried.Add(-lowEvery) }
 
 // Disconnect ends the connection.
 func (s Sequencer) Disconnect() { s.disconnect() }
+
+// WithMigration adds one to the log's own, and shortens the waiting for locks; the function takes both back.
+func WithMigration(name, text string, timeout time.Duration) (undo func()) {
+	source, wait, pause := sources["log"], lockTimeout, lockPause
+	files := fstest.MapFS{"log/" + name: {Data: []byte(text)}}
+	entries, _ := fs.ReadDir(source, "log")
+	for _, entry := range entries {
+		data, _ := fs.ReadFile(source, "log/"+entry.Name())
+		files["log/"+entry.Name()] = &fstest.MapFile{Data: data}
+	}
+	sources["log"], lockTimeout, lockPause = files, timeout, timeout/5
+	return func() { sources["log"], lockTimeout, lockPause = source, wait, pause }
+}

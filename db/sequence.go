@@ -34,6 +34,7 @@ type sequencer struct {
 	conn   *pgx.Conn // nil: not connected
 	bell   chan struct{}
 	log    *slog.Logger
+	told   func(events int, took time.Duration) // may be nil
 
 	low       int64
 	candidate int64 // sequence values up to here were drawn...
@@ -41,8 +42,8 @@ type sequencer struct {
 	tried     time.Time
 }
 
-func newSequencer(config *pgx.ConnConfig, log *slog.Logger) *sequencer {
-	return &sequencer{config: config, bell: make(chan struct{}, 1), log: log}
+func newSequencer(config *pgx.ConnConfig, log *slog.Logger, told func(int, time.Duration)) *sequencer {
+	return &sequencer{config: config, bell: make(chan struct{}, 1), log: log, told: told}
 }
 
 // ring asks for sequencing soon. Ringing many times is the same as ringing once.
@@ -108,7 +109,11 @@ func (s *sequencer) disconnect() {
 // held across a round trip.
 func (s *sequencer) place(ctx context.Context, q *logq.Queries) error {
 	for {
+		began := time.Now()
 		n, err := q.LogSequence(ctx, logq.LogSequenceParams{Lim: sequenceBatch, Low: s.low})
+		if n > 0 && s.told != nil {
+			s.told(int(n), time.Since(began))
+		}
 		if err != nil || n < sequenceBatch {
 			return err
 		}

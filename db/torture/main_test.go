@@ -21,10 +21,17 @@ type child struct {
 	BlobDir string
 }
 
-const childEnv = "CAIRN_TORTURE_CHILD"
+const (
+	childEnv   = "CAIRN_TORTURE_CHILD"
+	migrateEnv = "CAIRN_TORTURE_MIGRATE"
+)
 
 // TestMain is also the main of every process that strikes.
 func TestMain(m *testing.M) {
+	if url := os.Getenv(migrateEnv); url != "" {
+		migrateOnce(url)
+		return
+	}
 	text := os.Getenv(childEnv)
 	if text == "" {
 		os.Exit(m.Run())
@@ -33,6 +40,16 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "failed:", err)
 		os.Exit(1)
 	}
+}
+
+// migrateOnce says how many steps this process applied.
+func migrateOnce(url string) {
+	applied, err := db.Migrate(context.Background(), url)
+	if err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+	fmt.Println(len(applied))
 }
 
 // strikeOn writes until SIGTERM. Warnings of the log's own machinery go to stderr, where the parent counts them.
