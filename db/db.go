@@ -94,6 +94,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.stop = stop
 	d.background.Go(func() { d.sequencer.run(background) })
 	d.background.Go(func() { d.bell.run(background) })
+	d.background.Go(func() { d.watchErasures(background) })
 	return d, nil
 }
 
