@@ -28,9 +28,10 @@ func (s state) of(want event.Ref) error {
 // states caches folded streams of this process. A stale entry is harmless: the append checks versions, and
 // refusals are never answered from the cache alone.
 type states struct {
-	mu      sync.Mutex
-	entries map[event.ID]state
-	limit   int
+	mu         sync.Mutex
+	entries    map[event.ID]state
+	limit      int
+	generation int // grows with each clear: what was folded before an erasure must not come back
 }
 
 func newStates(limit int) *states { return &states{entries: map[event.ID]state{}, limit: limit} }
@@ -42,9 +43,13 @@ func (s *states) get(id event.ID) (state, bool) {
 	return entry, ok
 }
 
-func (s *states) put(id event.ID, entry state) {
+// put keeps a state that was folded in the generation given, unless an erasure came between.
+func (s *states) put(id event.ID, entry state, generation int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if generation != s.generation {
+		return
+	}
 	if old, ok := s.entries[id]; ok && old.version > entry.version {
 		return
 	}
@@ -69,13 +74,25 @@ func (s *states) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.entries)
+	s.generation++
+}
+
+func (s *states) now() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation
 }
 
 // view is what a batch of decisions sees: states as read, moved on by the decisions before.
 type view struct {
-	registry *event.Registry
-	states   map[event.ID]state
-	base     map[event.ID]int64 // versions as read
+	registry   *event.Registry
+	states     map[event.ID]state
+	base       map[event.ID]int64 // versions as read
+	generation int                // of the cache, when the reading began
+}
+
+func (d *DB) newView() *view {
+	return &view{registry: d.registry, states: map[event.ID]state{}, base: map[event.ID]int64{}, generation: d.states.now()}
 }
 
 // State implements event.View. A stream that the command did not name answers its initial state, which
@@ -108,7 +125,7 @@ func (v *view) evolve(stream event.Ref, events []event.Event) {
 
 // view loads fresh states of the streams.
 func (d *DB) view(ctx context.Context, streams []event.Ref) (*view, error) {
-	v := &view{registry: d.registry, states: map[event.ID]state{}, base: map[event.ID]int64{}}
+	v := d.newView()
 	for _, stream := range streams {
 		if err := d.refresh(ctx, v, stream); err != nil {
 			return nil, err
@@ -169,7 +186,7 @@ func (d *DB) refresh(ctx context.Context, v *view, stream event.Ref) error {
 		return err
 	}
 	if entry.version > 0 {
-		d.states.put(stream.ID, entry)
+		d.states.put(stream.ID, entry, v.generation)
 	}
 	v.states[stream.ID], v.base[stream.ID] = entry, entry.version
 	return nil
