@@ -1,0 +1,3 @@
+package sandbox
+
+func helper(mode string) int { return 0 }

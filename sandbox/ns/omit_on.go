@@ -1,0 +1,5 @@
+//go:build sandboxomit
+
+package ns
+
+const canOmit = true
