@@ -99,8 +99,16 @@ func (s *Sealed) UnmarshalJSON(data []byte) error {
 	if box.Key.IsZero() || (len(box.Data) == 0) == (box.Blob == "") || box.Size < 0 {
 		return errors.New("sealed field: want a key, a size, and either data or blob")
 	}
+	// The name leads to a file: nothing but a digest may get there.
+	if box.Blob != "" && !isDigest(box.Blob) {
+		return fmt.Errorf("sealed field: blob %.80q is not 64 lower-case hexadecimal digits", box.Blob)
+	}
 	*s = Sealed{state: sealedClosed, box: box}
 	return nil
+}
+
+func isDigest(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // SealedField is one sealed field of an event type, for checks and documentation.
