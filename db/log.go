@@ -2,7 +2,10 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 
 	"cairn/db/internal/logq"
 	"cairn/domain/event"
@@ -65,14 +68,7 @@ func (d *DB) Decode(ctx context.Context, r *event.Record) (event.Event, error) {
 }
 
 func (d *DB) decode(ctx context.Context, r event.Record) (event.Event, error) {
-	e, err := d.registry.Decode(r.Kind, r.Schema, r.Data)
-	if err != nil {
-		return nil, fmt.Errorf("event %s: %w", r.ID, err)
-	}
-	if e, err = d.sealer.open(ctx, r.StreamID, e); err != nil {
-		return nil, fmt.Errorf("event %s: %w", r.ID, err)
-	}
-	return e, nil
+	return (&Opener{registry: d.registry, sealer: d.sealer}).Decode(ctx, &r)
 }
 
 // Identity says which log this is and how far it goes.
@@ -98,3 +94,6 @@ func record(row *logq.LogEvent, position int64) event.Record {
 		TraceID: row.TraceID, RecordedAt: row.RecordedAt.UTC(), LeafVersion: row.LeafVersion, LeafHash: row.LeafHash, Position: position,
 	}
 }
+
+// IsNotFound reports whether a query of one row found none.
+func IsNotFound(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -55,6 +55,9 @@ func newSealer(keys *Keyring, vault *logq.Queries, blobs *BlobStore) (*sealer, e
 func (s *sealer) seal(ctx context.Context, stream event.Ref, first bool, e event.Event) (event.Event, []event.ID, error) {
 	var used []event.ID
 	sealed, err := event.MapSealed(e, func(path string, account bool, field event.Sealed) (event.Sealed, error) {
+		if field.IsShown() {
+			return field, fmt.Errorf("%s of %s is in its shown form: only sealed text enters the log", path, e.Kind())
+		}
 		if !field.Pending() {
 			return field, nil
 		}
@@ -181,12 +184,6 @@ func (s *sealer) create(ctx context.Context, subject event.ID) error {
 		return fmt.Errorf("key of %s: %w", subject, err)
 	}
 	return nil
-}
-
-func (s *sealer) forget(subject event.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.keys, subject)
 }
 
 func subjectOf(stream event.Ref, account bool) event.ID {

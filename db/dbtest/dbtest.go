@@ -3,6 +3,8 @@
 // The server is the one of TEST_DATABASE_URL, else a private cluster of this machine. A template is migrated
 // once per state of the migrations; each test gets a copy, which is dropped when the test ends.
 //
+// The end of each test folds its log again and compares every row of the projections.
+//
 // It may import db, its sub-packages and testing. Only tests import it.
 package dbtest
 
@@ -23,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"cairn/db"
+	"cairn/db/audit"
 	"cairn/db/embedded/testcluster"
 	"cairn/migrations"
 )
@@ -41,7 +44,8 @@ type Database struct {
 	// KeyDir and BlobDir are the folders behind them.
 	KeyDir, BlobDir string
 
-	admin *url.URL
+	admin      *url.URL
+	skipReplay string
 }
 
 // shared is joined once per test binary and left when the binary ends.
@@ -74,7 +78,32 @@ func New(t testing.TB) *Database {
 	}
 	t.Cleanup(func() { d.drop(t) })
 	d.openKeys(t)
+	t.Cleanup(func() { d.verifyReplay(t) })
 	return d
+}
+
+// SkipReplay leaves out the replay that ends every test, for one that breaks the projections on purpose.
+func (d *Database) SkipReplay(reason string) {
+	if reason == "" {
+		panic("dbtest: SkipReplay without a reason")
+	}
+	d.skipReplay = reason
+}
+
+// verifyReplay folds the test's log once more: its projections must be equal, row by row. It runs after the
+// connections of Open are closed.
+func (d *Database) verifyReplay(t testing.TB) {
+	t.Helper()
+	if d.skipReplay != "" {
+		t.Logf("replay left out: %s", d.skipReplay)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	_, err := audit.VerifyReplay(ctx, audit.ReplayOptions{URL: d.URL(""), Keys: d.Keys, Blobs: d.Blobs})
+	if err != nil {
+		t.Errorf("replay: %v", err)
+	}
 }
 
 func (d *Database) openKeys(t testing.TB) {

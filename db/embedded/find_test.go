@@ -180,7 +180,7 @@ func runs18(t *testing.T, bin Binaries) {
 
 // TestFolderPicksItsMajor uses the real binaries for the folder and a fake newer version beside them.
 func TestFolderPicksItsMajor(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	c := open(t, dir)
 	major := c.Version()
 	shut(t, c)

@@ -1,0 +1,29 @@
+// Command cairn runs AI agents for a team in sealed sandboxes, over one event log.
+//
+// This package is the edge: it reads flags, puts the rooms together, and turns their errors into exit codes.
+// It may import every room.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+func main() {
+	os.Exit(execute(context.Background(), os.Args[1:]))
+}
+
+// execute runs one command line and answers its exit code.
+func execute(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if message := err.Error(); message != "" {
+		fmt.Fprintln(os.Stderr, "cairn: "+message)
+	}
+	return exitCode(err)
+}

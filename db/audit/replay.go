@@ -1,0 +1,161 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"cairn/db"
+	"cairn/db/internal/logq"
+	"cairn/db/projection"
+	"cairn/domain/catalog"
+	"cairn/domain/event"
+)
+
+// ReplayOptions say which log is folded again, and how.
+type ReplayOptions struct {
+	URL      string // direct, never through a transaction pooler, as the role that owns the schema
+	Keys     *db.Keyring
+	Blobs    *db.BlobStore
+	Registry *event.Registry      // nil: the catalog
+	Project  db.Projector         // nil: projection.Apply
+	Orders   []Order              // of VerifyReplay; nil: both
+	Progress func(ReplayProgress) // nil: none; called after every batch, from another goroutine
+}
+
+// ReplayProgress is how far a fold has come.
+type ReplayProgress struct {
+	Position int64   `json:"position"` // the last one folded
+	Head     int64   `json:"head"`     // the last one of the log when the fold began
+	Events   int64   `json:"events"`   // folded so far
+	Rate     float64 `json:"rate"`     // events a second since the fold began
+}
+
+// Order is the order in which a verification folds the log. Each keeps the order inside every stream, so
+// all of them must give the same rows.
+type Order string
+
+const (
+	// ByPosition is the order of the log: positions, then what waits for one.
+	ByPosition Order = "position"
+	// ByStream takes whole streams, the newest ids first. It shows rows that depend on the order in which
+	// streams arrived.
+	ByStream Order = "stream"
+)
+
+// ReplayReport is what a verification looked at.
+type ReplayReport struct {
+	Position    int64        `json:"position"`    // the last one folded
+	Events      int64        `json:"events"`      // folded, with those that wait for a position
+	Tables      []TableCount `json:"tables"`      // rows compared
+	Differences []*Different `json:"differences"` // the first ones of each table; empty when the rows are equal
+	DurationUS  int64        `json:"duration_us"`
+}
+
+// TableCount is the number of rows of one live table.
+type TableCount struct {
+	Table string `json:"table"`
+	Rows  int64  `json:"rows"`
+}
+
+// VerifyReplay folds the whole log beside the live projections and compares every row, in one snapshot:
+// writers go on meanwhile and are not waited for. It answers the first *Different as the error; the report
+// has more. Nothing stays behind.
+//
+// The snapshot keeps the database from cleaning rows that die while it lasts.
+func VerifyReplay(ctx context.Context, o ReplayOptions) (report ReplayReport, err error) {
+	began := time.Now()
+	b, err := startBuild(ctx, o)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, b.drop()) }()
+	report, err = b.compareLive(ctx)
+	report.DurationUS = time.Since(began).Microseconds()
+	return report, err
+}
+
+func (o ReplayOptions) withDefaults() ReplayOptions {
+	if o.Registry == nil {
+		o.Registry = catalog.Registry()
+	}
+	if o.Project == nil {
+		o.Project = projection.Apply
+	}
+	if o.Orders == nil {
+		o.Orders = []Order{ByPosition, ByStream}
+	}
+	return o
+}
+
+// connect opens a connection of its own whose unqualified names mean the schema; empty: the live one.
+func connect(ctx context.Context, url, schema string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	if schema == "" {
+		schema = db.ViewSchema
+	}
+	config.RuntimeParams["application_name"] = "cairn replay"
+	config.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize() + ",log,public"
+	config.RuntimeParams["timezone"] = "UTC"
+	config.ConnectTimeout = 10 * time.Second
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return conn, nil
+}
+
+// hangUp closes connections also when the caller's context has ended.
+func hangUp(conns ...*pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var err error
+	for _, conn := range conns {
+		if conn != nil {
+			err = errors.Join(err, conn.Close(ctx))
+		}
+	}
+	return err
+}
+
+// snapshot begins a transaction on both connections that see exactly the same, and answers how to end both.
+// The reader only reads; what the writer writes it sees itself, and loses again.
+func snapshot(ctx context.Context, reader, writer *pgx.Conn) (read, write pgx.Tx, end func() error, err error) {
+	read, err = reader.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var name string
+	if err := read.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&name); err != nil {
+		return nil, nil, nil, errors.Join(err, read.Rollback(context.WithoutCancel(ctx)))
+	}
+	write, err = writer.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err == nil {
+		_, err = write.Exec(ctx, "SET TRANSACTION SNAPSHOT '"+name+"'")
+	}
+	end = func() error {
+		ctx := context.WithoutCancel(ctx)
+		err := read.Rollback(ctx)
+		if write != nil {
+			err = errors.Join(err, write.Rollback(ctx))
+		}
+		if errors.Is(err, pgx.ErrTxClosed) {
+			return nil
+		}
+		return err
+	}
+	if err != nil {
+		return nil, nil, nil, errors.Join(fmt.Errorf("snapshot: %w", err), end())
+	}
+	return read, write, end, nil
+}
+
+func (o ReplayOptions) opener(conn logq.DBTX) (*db.Opener, error) {
+	return db.NewOpener(o.Keys, o.Blobs, o.Registry, logq.New(conn))
+}
