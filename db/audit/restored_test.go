@@ -14,25 +14,32 @@ import (
 	"cairn/db/audit"
 	"cairn/db/dbtest"
 	"cairn/db/embedded"
+	"cairn/db/embedded/testcluster"
 	"cairn/domain/event"
 	"cairn/domain/fault"
 )
 
-// dump makes a backup with PostgreSQL's own tool.
-func (f *fixture) dump(t *testing.T) (restore func(*testing.T) *fixture) {
+// dumpTools finds a PostgreSQL that has pg_dump beside the server: the one from npm has not.
+func dumpTools(t *testing.T) embedded.Binaries {
 	t.Helper()
-	bin, err := embedded.Find(t.Context(), embedded.FindOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bin.PgDump == "" || bin.PgRestore == "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("no pg_dump and pg_restore beside %s: install the client programs of PostgreSQL %d", bin.Dir, bin.Major)
+	for major := 15; major < 30; major++ {
+		bin, err := embedded.Find(t.Context(), embedded.FindOptions{Major: major})
+		if err == nil && bin.PgDump != "" && bin.PgRestore != "" {
+			return bin
 		}
-		t.Skipf("no pg_dump and pg_restore beside %s", bin.Dir)
 	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no PostgreSQL server with pg_dump and pg_restore beside it: install postgresql and postgresql-client")
+	}
+	t.Skip("no PostgreSQL server with pg_dump and pg_restore beside it: install postgresql and postgresql-client")
+	return embedded.Binaries{}
+}
+
+// dump makes a backup with PostgreSQL's own tool.
+func (f *fixture) dump(t *testing.T, bin embedded.Binaries) (restore func(*testing.T) *fixture) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "dump")
-	run(t, bin.PgDump, "--format=custom", "--file="+path, f.URL(""))
+	tool(t, bin.PgDump, "--format=custom", "--file="+path, f.URL(""))
 	return func(t *testing.T) *fixture {
 		t.Helper()
 		database := *f.Database
@@ -43,14 +50,14 @@ func (f *fixture) dump(t *testing.T) (restore func(*testing.T) *fixture) {
 				t.Errorf("drop: %v", err)
 			}
 		})
-		run(t, bin.PgRestore, "--exit-on-error", "--dbname="+database.URL(""), path)
+		tool(t, bin.PgRestore, "--exit-on-error", "--dbname="+database.URL(""), path)
 		restored := &fixture{Database: &database, file: f.file, head: f.head, signed: f.signed, sizes: f.sizes}
 		restored.owner = restored.Conn(t, "")
 		return restored
 	}
 }
 
-func run(t *testing.T, program string, args ...string) {
+func tool(t *testing.T, program string, args ...string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", program, err, out)
@@ -84,9 +91,14 @@ func startOver(err error) bool { return fault.HasCode(err, "start_over") }
 // A restored log keeps its positions and goes on densely. Readers that know more than it, or an earlier life
 // of it, start over. Verify accepts what was signed in the lost part, and only that.
 func TestRestoredFromABackup(t *testing.T) {
-	f := newFixture(t)
+	bin := dumpTools(t)
+	cluster, err := testcluster.OpenWith(t.Context(), bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixtureIn(t, dbtest.NewIn(t, cluster))
 	waiting := f.wait(t, func(*event.Record) {}, f.at(t, f.head), 2) // committed, without a position when the dump is made
-	restore := f.dump(t)
+	restore := f.dump(t, bin)
 	dumped := f.head
 	f.post(t, 5)
 	lost := f.green(t)
