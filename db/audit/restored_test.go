@@ -186,6 +186,12 @@ func (f *fixture) tamperAfterRestore(t *testing.T, dumped, head int64) {
 	if b := f.red(t); !same(b.Position, dumped) || !strings.Contains(b.Error(), "database lacks") {
 		t.Errorf("mark removed from the database: %v", b)
 	}
+	end := at + bytes.IndexByte(before[at:], '\n')
+	f.write(t, append(bytes.Clone(before[:bytes.LastIndexByte(before[:at], '\n')]), before[end:]...))
+	if b := f.red(t); !strings.Contains(b.Error(), "beginning of incarnation 2") {
+		t.Errorf("mark removed everywhere: %v", b)
+	}
+	f.write(t, before)
 	f.exec(t, "INSERT INTO log.log_checkpoint SELECT 2, $1, $2, $3::timestamptz", dumped, note, strings.Split(note, "\n")[4])
 	f.green(t)
 }
