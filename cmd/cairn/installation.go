@@ -150,3 +150,11 @@ func checkURL(ctx context.Context, url string) error {
 	}
 	return conn.Close(ctx)
 }
+
+// direct is the owner's address that leads through no pooler.
+func (in *installation) direct() string {
+	if in.directURL != "" {
+		return in.directURL
+	}
+	return in.ownerURL
+}

@@ -42,7 +42,7 @@ func (r *localRun) execute(ctx context.Context, prompt string) error {
 	if err != nil {
 		return err
 	}
-	queue := localQueue + newID().String()
+	queue := conversation.LocalQueue + newID().String()
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
 	wait, err := r.runtime(working, queue)

@@ -169,7 +169,7 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 		{[]string{"run", ""}, exitUsage, "text"},
 		{[]string{"run", "nul \x01 is fine", "two"}, exitUsage, "accepts 1 arg"},
 		{[]string{"log", "show", "run/nonsense"}, exitUsage, "nonsense"},
-		{[]string{"log", "show", "run/00000000-0000-7000-8000-000000000000"}, exitError, "no stream"},
+		{[]string{"log", "show", "run/00000000-0000-7000-8000-000000000000"}, exitFailure, "no stream"},
 		{[]string{"log", "tail", "--after", "999999"}, exitConflict, "start over"},
 		{[]string{"log", "tail", "--after", "-1"}, exitUsage, "-1"},
 		{[]string{"nonsense"}, exitUsage, "nonsense"},
