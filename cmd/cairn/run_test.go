@@ -166,7 +166,7 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 		{[]string{"run", "--tool", "/does/not/exist", "x"}, exitUsage, "--tool"},
 		{[]string{"run", "--output", "xml", "x"}, exitUsage, "xml"},
 		{[]string{"run", "--model", "no-such-model", "x"}, exitRunFailed, "no-such-model"},
-		{[]string{"run", ""}, exitUsage, "text"},
+		{[]string{"run", ""}, exitUsage, "empty"},
 		{[]string{"run", "nul \x01 is fine", "two"}, exitUsage, "accepts 1 arg"},
 		{[]string{"log", "show", "run/nonsense"}, exitUsage, "nonsense"},
 		{[]string{"log", "show", "run/00000000-0000-7000-8000-000000000000"}, exitFailure, "no stream"},
