@@ -20,7 +20,7 @@ import (
 func helperCommand(mode string, s Spec, lower string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), "SANDBOX_TEST_HELPER="+mode, "HELPER_ID="+s.ID, "HELPER_RUN="+s.RunDir,
-		"HELPER_HAND="+handProgram, "HELPER_LOWER="+lower, "HELPER_SLOTS="+os.TempDir()+"/cairn-test-slots")
+		"HELPER_HAND="+handProgram, "HELPER_LOWER="+lower)
 	c.Stderr = os.Stderr
 	return c
 }
@@ -102,6 +102,11 @@ func TestStoppedWorkerIsTakenOver(t *testing.T) {
 		t.Errorf("second owner: %v", err)
 	}
 	other := testSpec(t)
+	other.RunDir = s.RunDir
+	if _, err := newNative(t).Prepare(context.Background(), other); !errors.Is(err, ErrBusy) {
+		t.Errorf("second owner of the folder: %v", err)
+	}
+	other = testSpec(t)
 	other.ID = s.ID
 	if _, err := newNative(t).Prepare(context.Background(), other); !errors.Is(err, ErrBusy) {
 		t.Errorf("second owner of the id: %v", err)
@@ -166,7 +171,7 @@ func state(t *testing.T) string {
 	must(t, err)
 	groups := 0
 	for _, c := range []string{"pids", "memory", "freezer", "cpuacct", "unified"} {
-		if names, err := os.ReadDir("/sys/fs/cgroup/" + c + "/cairn-test"); err == nil {
+		if names, err := os.ReadDir("/sys/fs/cgroup/" + c + "/" + testParent); err == nil {
 			for _, n := range names {
 				if n.IsDir() {
 					groups++
@@ -263,7 +268,7 @@ func TestWorkerDiesAtAnyPoint(t *testing.T) {
 	needRoot(t)
 	lower := workspaceOfWorker(t)
 	n, s := newNative(t), testSpec(t)
-	path := "/cairn-test/" + s.ID
+	path := "/" + testParent + "/" + s.ID
 	for ms := range 24 {
 		c := helperCommand("work", s, lower)
 		must(t, c.Start())

@@ -66,7 +66,7 @@ func TestLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			g, err := tree.Open(fmt.Sprintf("/cairn-test/life-%d", os.Getpid()))
+			g, err := tree.Open(fmt.Sprintf("/cairn-sandbox-test/life-%d", os.Getpid()))
 			if err != nil || g.Exists() {
 				t.Fatal(err)
 			}
