@@ -3,6 +3,7 @@ package audit_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,6 +157,8 @@ func TestCheckpointRefuses(t *testing.T) {
 		"cut":                       {sql: cutSql(f.sizes[1]), want: "cairn admin restored"},
 		"tree altered":              {sql: `UPDATE log.log_tree SET hash = sha256(hash)`, want: "its checkpoint says"},
 		"tree missing":              {sql: `TRUNCATE log.log_tree`, want: "is missing"},
+		"cut below":                 {sql: fmt.Sprintf(cut, f.signed-1), want: "ends at position"},
+		"gap":                       {sql: fmt.Sprintf(`DELETE FROM log.event WHERE id = (SELECT event_id FROM log.log_position WHERE position = %d)`, f.signed+1), want: "has no event"},
 		"event missing":             {sql: `DELETE FROM log.event WHERE id = (SELECT event_id FROM log.log_position ORDER BY position DESC LIMIT 1)`, want: "has no event"},
 		"checkpoint":                {sql: `UPDATE log.log_checkpoint SET note = reverse(note)`, want: "log verify"},
 		"another log":               {sql: `UPDATE log.log_identity SET log_id = gen_random_uuid()`, want: "of log"},
