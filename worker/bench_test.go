@@ -263,6 +263,12 @@ func (b *bench) file(state run.State, name string) string {
 	return string(content)
 }
 
+// has reports whether a run's upper layer has a file with this content by now.
+func has(state run.State, name, content string) bool {
+	got, err := os.ReadFile(filepath.Join(state.Sandbox.Upper, name))
+	return err == nil && string(got) == content
+}
+
 // groups lists the control groups of a run that exist.
 func groups(target run.Target) []string {
 	found, _ := filepath.Glob("/sys/fs/cgroup/*/" + testParent + "/" + target.Run.String() + "*")
