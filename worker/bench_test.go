@@ -55,7 +55,7 @@ func (s *syncBuffer) String() string {
 
 const (
 	testParent = "cairn-test"
-	testTTL    = 2 * time.Second
+	crashTTL   = 3 * time.Second // of workers that are killed, and of their heirs; all others keep the default
 )
 
 func testSlots() string { return filepath.Join(os.TempDir(), "cairn-test-slots") }
@@ -119,7 +119,7 @@ func (b *bench) options(name string) worker.Options {
 	b.t.Cleanup(func() { native.Close() })
 	return worker.Options{
 		DB: b.base.Open(b.t, dbtest.Worker), Sandboxes: native, CgroupParent: testParent, DataDir: b.data, Gateway: b.gateway,
-		Name: name, Host: "test-host", LeaseTTL: testTTL, DrainGrace: 300 * time.Millisecond, ModelBackoff: 5 * time.Millisecond,
+		Name: name, Host: "test-host", DrainGrace: 300 * time.Millisecond, ModelBackoff: 5 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"cairn/db/dbtest"
 	"cairn/domain/event"
+	"cairn/worker"
 )
 
 // countedScript appends a line to a file in each of three calls: a call that is made twice shows.
@@ -46,12 +47,15 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 			point.plan.Name = "doomed"
 			doomed := b.spawn(point.plan)
 			doomed.killed()
-			b.work("heir")
+			b.inherit()
 			state := b.ends(target, run.StatusSucceeded, 30*time.Second)
 			b.counted(state, point.doubt)
 		})
 	}
 }
+
+// inherit starts a worker that soon finds what a dead one left.
+func (b *bench) inherit() { b.work("heir", func(o *worker.Options) { o.LeaseTTL = crashTTL }) }
 
 // counted checks that no call was made twice: three lines, or without the line of one that was in doubt.
 func (b *bench) counted(state run.State, doubt int) {
@@ -111,7 +115,7 @@ func TestReadOnlyCallInDoubtIsMadeAgain(t *testing.T) {
 	id := b.team.Converse(t, b.d)
 	target := b.post(b.team, id, "write a.txt: hello", "read a.txt")
 	b.spawn(childPlan{Name: "doomed", DieAt: "run.tool_returned", DieNumber: 2}).killed()
-	b.work("heir")
+	b.inherit()
 	state := b.ends(target, run.StatusSucceeded, 30*time.Second)
 	if got := outcomes(state); !slices.Equal(got, []string{"write:ok", "read:ok"}) || b.count(target, "run.tool_called") != 3 {
 		t.Fatalf("outcomes %v, %d calls", got, b.count(target, "run.tool_called"))
@@ -188,7 +192,7 @@ func TestRunOfALocalQueueFailsWithItsProcess(t *testing.T) {
 	b.happens(first, "run.tool_called", 1)
 	doomed.signal(syscall.SIGKILL)
 	doomed.killed()
-	b.work("other")
+	b.inherit()
 	for _, target := range []run.Target{first, second} {
 		if state := b.ends(target, run.StatusFailed, 20*time.Second); state.Code != run.CodeWorkerLost {
 			t.Fatalf("failed with %s", state.Code)

@@ -83,7 +83,10 @@ func TestWorkspaceThatIsGoneFailsTheRun(t *testing.T) {
 			b.happens(first, "run.tool_called", 1)
 			doomed.signal(syscall.SIGKILL)
 			doomed.killed()
-			b.work("heir", func(o *worker.Options) { lose(b.state(first), o) })
+			b.work("heir", func(o *worker.Options) {
+				o.LeaseTTL = crashTTL
+				lose(b.state(first), o)
+			})
 			state := b.ends(first, run.StatusFailed, 20*time.Second)
 			if state.Code != run.CodeWorkspaceLost || !strings.Contains(state.Message.Text(), "start a new conversation") {
 				t.Fatalf("%s: %s", state.Code, state.Message.Text())

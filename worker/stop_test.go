@@ -63,7 +63,7 @@ func TestLimits(t *testing.T) {
 		team := b.agent("demo", limits, agent.Tools()...)
 		return b.post(team, b.converse(conversation.Open{Agent: team.Agent}), lines...)
 	}
-	wall := start(agent.AskedLimits{WallSeconds: ptr(int64(1))}, "$ sleep 600")
+	wall := start(agent.AskedLimits{WallSeconds: ptr(int64(2))}, "$ sleep 600")
 	tool := start(agent.AskedLimits{ToolSeconds: ptr(int64(1))}, "$ echo seen; sleep 600", "$ echo after")
 	calls := start(agent.AskedLimits{ModelCalls: ptr(int64(2))}, "$ echo 1", "$ echo 2", "$ echo 3")
 	output := start(agent.AskedLimits{OutputBytes: ptr(int64(100))}, "$ yes 0123456789 | head -c 1000000; echo the end >&2", "$ printf 'a\\0b\\377c'")
