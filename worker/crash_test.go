@@ -166,6 +166,36 @@ func TestFrozenWorkerCannotAppend(t *testing.T) {
 	}
 }
 
+// A worker that cannot reach its lease kills its own sandbox at half the time, before anyone may take over.
+func TestWorkerThatCannotRenewStopsItself(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.inherit()
+	target := b.post(b.team, b.team.Converse(t, b.d), "$ echo 1 >> counter; sleep 600", "$ echo 2 >> counter", "$ echo 3 >> counter")
+	b.happens(target, "run.tool_called", 1)
+	old := b.state(target)
+	b.until(5*time.Second, func() bool { return has(old, "counter", "1\n") }, "the first line")
+
+	conn := b.base.Conn(t, "")
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE log.lease IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	b.until(crashTTL*3/4, func() bool { return len(sandboxed(target, 1)) == 0 }, "the worker to kill its sandbox")
+	t.Logf("killed %s after the last chance to renew", time.Since(begin))
+	if state := b.state(target); state.Epoch != 1 || state.Steps[0].Calls[0].State != run.Called {
+		t.Fatalf("the worker went on under epoch %d: %v", state.Epoch, outcomes(state))
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.counted(b.ends(target, run.StatusSucceeded, 20*time.Second), 1)
+}
+
 // sandboxed lists the processes in the sandbox of one epoch.
 func sandboxed(target run.Target, epoch int) []string {
 	var pids []string
