@@ -1,5 +1,7 @@
 package sandbox
 
+import "errors"
+
 // Control is the name of one mechanism that keeps the agent inside.
 type Control string
 
@@ -96,6 +98,10 @@ func (r *Report) installed(c Control, ok bool, reason string) {
 
 func (r *Report) observed(c Control, err error) {
 	k := r.Control(c)
+	if errors.Is(err, errNotObservable) {
+		k.Observed, k.Reason = nil, err.Error()
+		return
+	}
 	ok := err == nil
 	k.Observed = &ok
 	if !ok {

@@ -1,11 +1,18 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
+
+// errNotObservable marks what this worker has no means to see.
+var errNotObservable = errors.New("not observable")
 
 // mount is one line of /proc/PID/mountinfo (see proc_pid_mountinfo(5)).
 type mount struct {
@@ -76,7 +83,63 @@ func (c canary) root() error {
 			return fmt.Errorf("the host's root is mounted on %s", m.point)
 		}
 	}
-	return root.want("tmpfs")
+	if err := root.want("tmpfs"); err != nil {
+		return err
+	}
+	return c.rootOfNamespace()
+}
+
+// rootOfNamespace enters the canary's mount namespace, which puts a thread at
+// the true root of it, and compares that with the canary's own root: after a
+// mere chroot they differ, and /proc/PID/mountinfo would not show it.
+func (c canary) rootOfNamespace() error {
+	if c.prep.slot == nil {
+		return fmt.Errorf("%w: an unprivileged worker cannot enter the mount namespace", errNotObservable)
+	}
+	return onLostThread(c.compareRoots)
+}
+
+// onLostThread runs f on a thread that ends afterwards, so that f may change
+// its namespaces. The first thread of a process never ends and is what
+// /proc/self shows; when the goroutine meets it, it holds it and lets another
+// do the work.
+func onLostThread(f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			defer runtime.UnlockOSThread()
+			result <- onLostThread(f)
+			return
+		}
+		result <- f() // never unlocked: the thread ends with the goroutine
+	}()
+	return <-result
+}
+
+func (c canary) compareRoots() error {
+	var theirs, namespace unix.Stat_t
+	if err := unix.Stat(c.dir+"/root", &theirs); err != nil {
+		return err
+	}
+	f, err := os.Open(c.dir + "/ns/mnt")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return err
+	}
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("enter the mount namespace: %w", err)
+	}
+	if err := unix.Stat("/", &namespace); err != nil {
+		return err
+	}
+	if theirs.Dev != namespace.Dev || theirs.Ino != namespace.Ino {
+		return errors.New("the root is not that of the mount namespace: another file system lies behind it")
+	}
+	return nil
 }
 
 func (c canary) system() error {

@@ -82,9 +82,9 @@ func (p *preparation) startHand(context.Context) error {
 	}
 	h := &process{os: proc, client: hand.NewClient(ours), gone: make(chan struct{}), words: newLastWords(errR)}
 	go func() {
-		_, _ = proc.Wait() // however it ended: it is gone
+		state, err := proc.Wait()
+		h.client.Lose(ended(state, err))
 		close(h.gone)
-		h.client.Lose(errors.New("its process ended"))
 	}()
 	p.hand = h
 	p.onUndo(h.end)
@@ -209,4 +209,12 @@ func (w *lastWords) text() string {
 		return ""
 	}
 	return fmt.Sprintf(" (its last words: %q)", w.b)
+}
+
+// ended says how the hand's process ended.
+func ended(state *os.ProcessState, err error) error {
+	if err != nil {
+		return fmt.Errorf("its process ended: %w", err)
+	}
+	return fmt.Errorf("its process ended: %v", state)
 }

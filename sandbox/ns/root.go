@@ -115,11 +115,17 @@ func mountWorkspace(p *Plan) error {
 	if err := layer.Attach(int(p.Run.FD), stage+runStage); err != nil {
 		return err
 	}
-	// Overlay needs at least one lower: without any, an empty folder is it.
+	// Overlay needs at least one lower: without any, an empty file system is
+	// it. A plain folder would not do, it is removed from under the overlay.
 	lowers := make([]string, max(1, len(p.Lowers)))
 	for i := range lowers {
 		lowers[i] = stage + lowerStage + "/" + strconv.Itoa(i)
 		if err := os.Mkdir(lowers[i], 0o755); err != nil {
+			return err
+		}
+	}
+	if len(p.Lowers) == 0 {
+		if err := tmpfs(lowers[0], "mode=0755,size=4k,nr_inodes=2", unix.MS_RDONLY); err != nil {
 			return err
 		}
 	}
@@ -134,8 +140,8 @@ func mountWorkspace(p *Plan) error {
 	}
 	// The overlay holds its own copies; by these names the agent could reach
 	// the upper behind the overlay's back.
-	for i := range p.Lowers {
-		if err := unix.Unmount(lowers[i], unix.MNT_DETACH); err != nil {
+	for _, l := range lowers {
+		if err := unix.Unmount(l, unix.MNT_DETACH); err != nil {
 			return err
 		}
 	}
@@ -186,6 +192,15 @@ func pivot(*Plan) error {
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("detach the host's root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+// changeRoot is what pivot must not be mistaken for: the host's root stays
+// behind it.
+func changeRoot(*Plan) error {
+	if err := unix.Chroot(stage); err != nil {
+		return err
 	}
 	return unix.Chdir("/")
 }

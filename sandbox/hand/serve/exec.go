@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,9 +19,9 @@ const (
 	// idleAfterExit is how long a stream may be silent, after the program
 	// ended, before a background child that holds it is left to itself.
 	idleAfterExit = 100 * time.Millisecond
-	// mostAfterExit is the largest buffer a pipe can have, hence the most that
-	// the ended program can have left in it.
-	mostAfterExit = 1 << 20
+	// graceAfterExit is how long a background child that keeps writing is
+	// listened to; what the ended program itself left is always read.
+	graceAfterExit = 500 * time.Millisecond
 	// maxDrains bounds the streams of background children kept open.
 	maxDrains = 64
 )
@@ -59,26 +60,41 @@ func (s *Server) runExec(q *request, m wire.Exec) ([]byte, error) {
 	return s.follow(q, io, end), nil
 }
 
+// stream is one output of a program.
+type stream struct {
+	r       *os.File
+	number  uint8
+	exited  atomic.Bool
+	pending int       // bytes in the pipe when the program ended
+	until   time.Time // and how long others are listened to
+}
+
+// end tells the pump that the program ended. Fields are written before the
+// flag that publishes them.
+func (t *stream) end() {
+	if c, err := t.r.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { t.pending, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	}
+	t.until = time.Now().Add(graceAfterExit)
+	t.exited.Store(true)
+	_ = t.r.SetReadDeadline(time.Now().Add(idleAfterExit)) // fails only when the pump closed it
+}
+
 // follow moves the streams until the program ended and they are empty.
 func (s *Server) follow(q *request, io *stdio, end <-chan syscall.WaitStatus) []byte {
-	var exited atomic.Bool
-	pumps := make(chan struct{}, 2)
-	pump := func(r *os.File, stream uint8) {
-		s.pump(q, r, stream, &exited)
-		pumps <- struct{}{}
+	streams := []*stream{{r: io.out, number: wire.StreamOutput}, {r: io.err, number: wire.StreamError}}
+	var pumps sync.WaitGroup
+	for _, t := range streams {
+		pumps.Go(func() { s.pump(q, t) })
 	}
-	go pump(io.out, wire.StreamOutput)
-	go pump(io.err, wire.StreamError)
 	if io.in != nil {
 		go s.feed(q, io.in)
 	}
 	ws := <-end
-	exited.Store(true)
-	soon := time.Now().Add(idleAfterExit)
-	_ = io.out.SetReadDeadline(soon) // fails only when the pump closed it
-	_ = io.err.SetReadDeadline(soon)
-	<-pumps
-	<-pumps
+	for _, t := range streams {
+		t.end()
+	}
+	pumps.Wait()
 	e := wire.Exited{Code: int64(ws.ExitStatus()), Interrupted: q.collapsed.Load()}
 	if ws.Signaled() {
 		e.Code, e.Signal = 0, uint64(ws.Signal())
@@ -88,29 +104,29 @@ func (s *Server) follow(q *request, io *stdio, end <-chan syscall.WaitStatus) []
 
 // pump sends one stream. What a background child writes later is read and
 // dropped: closing its stream would kill it.
-func (s *Server) pump(q *request, r *os.File, stream uint8, exited *atomic.Bool) {
+func (s *Server) pump(q *request, t *stream) {
 	buf := make([]byte, wire.Chunk)
-	after := 0
-	for {
-		if exited.Load() {
-			_ = r.SetReadDeadline(time.Now().Add(idleAfterExit))
-		}
-		n, err := r.Read(buf)
-		if exited.Load() {
-			after += n
-		}
-		if n > 0 && !s.send(q, stream, buf[:n]) {
+	for after := 0; ; {
+		exited := t.exited.Load()
+		if exited && after >= t.pending && time.Now().After(t.until) {
 			break
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) || after > mostAfterExit {
+		if exited {
+			_ = t.r.SetReadDeadline(time.Now().Add(idleAfterExit))
+		}
+		n, err := t.r.Read(buf)
+		if exited {
+			after += n
+		}
+		if n > 0 && !s.send(q, t.number, buf[:n]) || errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
 		if err != nil {
-			r.Close()
+			t.r.Close()
 			return
 		}
 	}
-	go drain(r)
+	go drain(t.r)
 }
 
 func drain(r *os.File) {

@@ -25,6 +25,7 @@ func NewSpawner() *Spawner {
 	s := &Spawner{jobs: make(chan func()), waiting: map[int]chan syscall.WaitStatus{}, CgroupFD: -1}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
+	shield()
 	go s.reap(signals)
 	go func() {
 		runtime.LockOSThread()
