@@ -30,7 +30,7 @@ type handler func(c *call, w http.ResponseWriter, r *http.Request) *problem
 // handle is the edge: it alone answers errors, observes and logs.
 func (g *Gateway) handle(next handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{id: newRequestID(), began: time.Now(), reply: newReply(w), outcome: codeInternalError}
+		c := &call{id: newRequestID(), began: time.Now(), reply: newReply(w, g.callerTime), outcome: codeInternalError}
 		w.Header().Set("X-Request-Id", c.id)
 		defer g.end(r, c) // deferred: a panic is observed and logged too
 		p := next(c, w, r)
@@ -57,7 +57,7 @@ func (g *Gateway) chat(c *call, w http.ResponseWriter, r *http.Request) *problem
 		return p
 	}
 	c.run = run
-	request, p := readRequest(w, r)
+	request, p := readRequest(w, r, g.callerTime)
 	if p != nil {
 		return p
 	}
