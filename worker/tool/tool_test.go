@@ -142,7 +142,7 @@ func TestToolsAct(t *testing.T) {
 		{"edit", `{"path":"a/b.txt","old":"two\n","new":""}`, "ok", "replaced 1 occurrence(s) in a/b.txt\n", false},
 		{"edit", `{"path":"a/b.txt","old":"e","new":"E"}`, "error", "error: not_unique: ", false},
 		{"edit", `{"path":"a/b.txt","old":"e","new":"E","all":true}`, "ok", "replaced 3 occurrence(s) in a/b.txt\n", false},
-		{"grep", `{"pattern":"E$"}`, "ok", "a/b.txt:1: onE\na/b.txt:3: thrEE\n", false},
+		{"grep", `{"pattern":"E$"}`, "ok", "a/b.txt:1: onE\na/b.txt:2: thrEE\n", false},
 		{"grep", `{"pattern":"x"}`, "ok", "(no line matches)\n", false},
 		{"grep", `{"pattern":"("}`, "error", "error: bad_pattern: ", false},
 		{"glob", `{"pattern":"**/*.txt"}`, "ok", "a/b.txt\n", false},
