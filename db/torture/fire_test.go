@@ -115,6 +115,7 @@ func hold(t *testing.T, base *dbtest.Database) (event.ID, func()) {
 func burn(t *testing.T, length time.Duration, seed uint64, mutation string) *fire {
 	t.Helper()
 	base := dbtest.New(t)
+	base.SkipReplay("events of a kind that only this test knows")
 	if mutation != "" {
 		mutate(t, base, mutation)
 	}

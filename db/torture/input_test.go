@@ -37,6 +37,7 @@ func TestEventsOfLaterVersions(t *testing.T) {
 		"":                     "UPDATE log.event SET data = '{\"agent\":[1]}' WHERE kind = 'conversation.opened' AND stream_id = $1",
 	} {
 		base := dbtest.New(t)
+		base.SkipReplay("the log holds events of later versions")
 		first := base.Open(t, dbtest.Server)
 		team := dbtest.NewTeam(t, first, "demo")
 		strange, other := team.Converse(t, first), team.Converse(t, first)
