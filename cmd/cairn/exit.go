@@ -6,13 +6,14 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"cairn/db/audit"
 	"cairn/domain/fault"
 )
 
 // Exit codes, as docs/reference/cli.md lists them. Scripts rely on them.
 const (
 	exitDone        = 0
-	exitError       = 1
+	exitFailure     = 1
 	exitUsage       = 2
 	exitRefused     = 3
 	exitRunFailed   = 4
@@ -49,6 +50,15 @@ func exitCode(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
+	if _, ok := errors.AsType[*audit.Broken](err); ok {
+		return exitUnverified
+	}
+	if _, ok := errors.AsType[*audit.Different](err); ok {
+		return exitUnverified
+	}
+	if _, ok := errors.AsType[*audit.Unfoldable](err); ok {
+		return exitUnverified
+	}
 	switch fault.KindOf(err) {
 	case fault.Invalid:
 		return exitUsage
@@ -65,5 +75,5 @@ func exitCode(err error) int {
 	if errors.Is(err, context.Canceled) {
 		return exitCancelled
 	}
-	return exitError
+	return exitFailure
 }

@@ -117,6 +117,9 @@ func (in *installation) migrate(ctx context.Context, g *globals) error {
 	for _, m := range applied {
 		g.say("migrated %s %d %s", m.Schema, m.Version, m.Name)
 	}
+	if err == nil {
+		err = db.BindKey(ctx, in.ownerURL, in.keys)
+	}
 	if err != nil {
 		return unavailable(err)
 	}
@@ -149,4 +152,12 @@ func checkURL(ctx context.Context, url string) error {
 		return unavailable(fmt.Errorf("the database that was named does not answer (none other is tried): %w", err))
 	}
 	return conn.Close(ctx)
+}
+
+// direct is the owner's address that leads through no pooler.
+func (in *installation) direct() string {
+	if in.directURL != "" {
+		return in.directURL
+	}
+	return in.ownerURL
 }

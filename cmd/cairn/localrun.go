@@ -42,7 +42,7 @@ func (r *localRun) execute(ctx context.Context, prompt string) error {
 	if err != nil {
 		return err
 	}
-	queue := localQueue + newID().String()
+	queue := conversation.LocalQueue + newID().String()
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
 	wait, err := r.runtime(working, queue)
@@ -191,14 +191,17 @@ const maxPrompt = db.MaxSealed
 
 // readPrompt takes the argument, or standard input for a lone dash.
 func readPrompt(cmd *cobra.Command, argument string) (string, error) {
-	if argument != "-" {
-		return argument, nil
+	if argument == "-" {
+		text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxPrompt+1))
+		if err != nil {
+			return "", usage(fmt.Errorf("prompt on standard input: %w", err))
+		}
+		argument = string(text)
 	}
-	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxPrompt+1))
-	if err != nil {
-		return "", usage(fmt.Errorf("prompt on standard input: %w", err))
+	if strings.TrimSpace(argument) == "" {
+		return "", usage(errors.New("the prompt is empty: say what the agent is to do"))
 	}
-	return string(text), nil
+	return argument, nil
 }
 
 // quietLogger keeps the rooms' own log lines off a terminal unless something is wrong.

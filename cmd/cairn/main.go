@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 )
 
 func main() {
@@ -21,6 +22,9 @@ func execute(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if strings.HasPrefix(err.Error(), "unknown command") { // the library has no type for it
+		err = usage(fmt.Errorf("%w: see 'cairn --help'", err))
 	}
 	if message := err.Error(); message != "" {
 		fmt.Fprintln(os.Stderr, "cairn: "+message)

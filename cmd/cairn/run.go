@@ -10,12 +10,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"cairn/db"
+	"cairn/db/audit"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
@@ -65,9 +67,6 @@ func runCommand(g *globals) *cobra.Command {
 
 // localRoot is the name under which the run's own worker offers --dir.
 const localRoot = "local"
-
-// localQueue begins the names of queues that only the process of one 'cairn run' serves.
-const localQueue = worker.LocalQueue
 
 func (g *globals) runOnce(cmd *cobra.Command, f *runFlags, prompt string) error {
 	if f.apply != "none" {
@@ -132,7 +131,7 @@ func (r *localRun) runtime(ctx context.Context, queue string) (wait func() error
 	if err != nil {
 		return nil, err
 	}
-	o.Gateway, o.Queues = "http://"+listener.Addr().String(), []string{queue}
+	o.Gateway, o.Queues = gatewayOf("http://"+listener.Addr().String()), []string{queue}
 	if r.source.Kind == run.SourceFolder {
 		o.Roots[localRoot] = r.source.Path
 	}
@@ -140,15 +139,19 @@ func (r *localRun) runtime(ctx context.Context, queue string) (wait func() error
 	if err != nil {
 		return nil, err
 	}
-	r.tools = o.Tools
-	ended := make(chan error, 3)
+	for _, tool := range o.Tools {
+		r.tools = append(r.tools, run.Mount{Source: tool, Target: tool})
+	}
+	ended := make(chan error, 2)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
-	checkpoints := checkpointing(serving, r.db, r.in)
+	var signing sync.WaitGroup
+	signing.Go(func() { audit.NewCheckpointer(r.db, r.in.checkpointFile(), r.log).Run(serving) })
 	go func() { ended <- s.Serve(serving, listener) }()
 	go func() {
 		err := w.Run(ctx)
 		stopServing()
-		ended <- errors.Join(err, <-checkpoints)
+		signing.Wait()
+		ended <- err
 	}()
 	return func() error { return errors.Join(<-ended, <-ended) }, nil
 }

@@ -9,11 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"cairn/db"
 	"cairn/db/audit"
 	"cairn/server"
 	"cairn/server/gateway"
@@ -73,17 +73,11 @@ func (g *globals) serve(ctx context.Context, f *serverFlags) error {
 	if err != nil {
 		return usage(fmt.Errorf("--listen: %w", err))
 	}
-	checkpoints := checkpointing(ctx, d, in)
 	log.Info("serving", "address", "http://"+listener.Addr().String())
-	return errors.Join(s.Serve(ctx, listener), <-checkpoints)
-}
-
-// checkpointing signs the log's head until ctx ends; the channel answers once it has stopped.
-func checkpointing(ctx context.Context, d *db.DB, in *installation) <-chan error {
-	done := make(chan error, 1)
-	c := audit.NewCheckpointer(d, in.checkpointFile())
-	go func() { done <- c.Run(ctx) }()
-	return done
+	var signing sync.WaitGroup
+	defer signing.Wait()
+	signing.Go(func() { audit.NewCheckpointer(d, in.checkpointFile(), log).Run(ctx) })
+	return s.Serve(ctx, listener)
 }
 
 // loadModels reads the models file; none at the default place means the demo model alone.

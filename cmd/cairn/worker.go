@@ -16,7 +16,6 @@ import (
 
 	"cairn/db"
 	"cairn/domain/conversation"
-	"cairn/domain/run"
 	"cairn/sandbox"
 	"cairn/worker"
 )
@@ -84,7 +83,7 @@ func (g *globals) work(ctx context.Context, f *workerFlags, server, name string)
 	if err != nil {
 		return err
 	}
-	o.Gateway, o.Queues = server, []string{conversation.DefaultQueue}
+	o.Gateway, o.Queues = gatewayOf(server), []string{conversation.DefaultQueue}
 	if name != "" {
 		o.Name = name
 	}
@@ -105,7 +104,7 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 	if err != nil {
 		return worker.Options{}, usage(err)
 	}
-	tools, err := toolMounts(f.tools)
+	tools, err := toolChains(f.tools)
 	if err != nil {
 		return worker.Options{}, usage(err)
 	}
@@ -114,7 +113,7 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 		return worker.Options{}, unavailable(err)
 	}
 	return worker.Options{
-		DB: d, Backend: sandbox.NewNative(sandbox.Options{}), DataDir: in.dir, Name: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
+		DB: d, Sandboxes: sandbox.NewNative(sandbox.Options{}), DataDir: in.dir, Name: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
 		Slots: f.slots, Roots: roots, Tools: tools, Log: log,
 	}, nil
 }
@@ -137,15 +136,17 @@ func parseRoots(flags []string) (map[string]string, error) {
 	return roots, nil
 }
 
-// toolMounts are the tool chains, each mounted at the place that it has on the host. Without any flag it is the
-// Go tool chain, when there is one.
-func toolMounts(flags []string) ([]run.Mount, error) {
+// gatewayOf is the model gateway of a server.
+func gatewayOf(server string) string { return strings.TrimRight(server, "/") + "/gateway" }
+
+// toolChains are the folders of tool chains; without any flag the Go tool chain, when there is one.
+func toolChains(flags []string) ([]string, error) {
 	if len(flags) == 0 {
 		if root := goRoot(); root != "" {
 			flags = []string{root}
 		}
 	}
-	mounts := []run.Mount{}
+	tools := []string{}
 	for _, path := range flags {
 		resolved, err := filepath.Abs(path)
 		if err == nil {
@@ -154,9 +155,9 @@ func toolMounts(flags []string) ([]run.Mount, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--tool %q: %w", path, err)
 		}
-		mounts = append(mounts, run.Mount{Source: resolved, Target: resolved})
+		tools = append(tools, resolved)
 	}
-	return mounts, nil
+	return tools, nil
 }
 
 // goRoot finds the Go tool chain: GOROOT, else beside the go command in PATH.

@@ -37,6 +37,8 @@ func (r ScrubReport) Clean() bool {
 // scrubPatience is how long transactions that are older than the scrub are waited for.
 const scrubPatience = 30 * time.Second
 
+const asSuperuser = "run it again as a superuser of the server"
+
 // unfinished is a step that could not be done for a reason that the operator can remove.
 type unfinished struct{ why, fix string }
 
@@ -92,7 +94,7 @@ func asUnfinished(err error) (*unfinished, bool) {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && pg.Code == "42501":
-		return &unfinished{why: err.Error(), fix: "run it again as a superuser of the server"}, true
+		return &unfinished{why: err.Error(), fix: asSuperuser}, true
 	case ok && isLockTimeout(err):
 		return &unfinished{why: err.Error(), fix: "end the session that uses the table, and run it again"}, true
 	}
@@ -123,8 +125,12 @@ func (s *scrub) oldSchemas(ctx context.Context) (string, error) {
 // oldTransactions waits: a rewrite keeps every row version that an older transaction may still see.
 func (s *scrub) oldTransactions(ctx context.Context) (string, error) {
 	var now string
-	if err := s.conn.QueryRow(ctx, "SELECT pg_current_xact_id()::xid::text").Scan(&now); err != nil {
+	var sees bool
+	if err := s.conn.QueryRow(ctx, "SELECT pg_current_xact_id()::xid::text, pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')").Scan(&now, &sees); err != nil {
 		return "", err
+	}
+	if !sees {
+		return "", &unfinished{why: "the role does not see the transactions of others", fix: asSuperuser}
 	}
 	deadline := time.Now().Add(scrubPatience)
 	for {

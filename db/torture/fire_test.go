@@ -115,6 +115,7 @@ func hold(t *testing.T, base *dbtest.Database) (event.ID, func()) {
 func burn(t *testing.T, length time.Duration, seed uint64, mutation string) *fire {
 	t.Helper()
 	base := dbtest.New(t)
+	base.SkipReplay("events of a kind that only this test knows")
 	if mutation != "" {
 		mutate(t, base, mutation)
 	}
@@ -127,7 +128,10 @@ func burn(t *testing.T, length time.Duration, seed uint64, mutation string) *fir
 	}
 	c.distress(length)
 	c.end()
-	return judge(t, c, r, base)
+	if mutation != "" {
+		return judge(t, c, r, base, time.Second)
+	}
+	return judge(t, c, r, base, 5*time.Second)
 }
 
 // distress kills two processes, freezes one and holds an append open, at times that the seed gives.
@@ -160,14 +164,15 @@ func (c *crew) distress(length time.Duration) {
 	done.Wait()
 }
 
-func judge(t *testing.T, c *crew, r *reader, base *dbtest.Database) *fire {
+// judge gives positions patience to come: a mutation's never do.
+func judge(t *testing.T, c *crew, r *reader, base *dbtest.Database, patience time.Duration) *fire {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), base.URL(""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	log, wrong, err := Check(context.Background(), conn, 3*time.Second)
+	log, wrong, err := Check(context.Background(), conn, patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 func (l *loop) doCall(state run.State, call run.Call, again bool) (over bool, err error) {
 	act, err := tool.Parse(call.Tool, call.Arguments.Text())
 	if err != nil && !again {
-		return false, l.give(call, run.OutcomeError, err.Error())
+		return false, l.give(call, run.OutcomeError, bounded(err.Error()))
 	}
 	if err != nil { // made by a version that read these arguments
 		return false, l.give(call, run.OutcomeInDoubt, agent.Doubt(call))
