@@ -68,15 +68,15 @@ func (d *DB) send(ctx context.Context, f *flush) error {
 			return fmt.Errorf("append: outcome unknown: %w", errors.Join(ctx.Err(), err))
 		case <-time.After(pause):
 		}
-		retry := d.sendOnce(ctx, f)
-		if retry == nil || !broken(retry) {
-			return d.settle(ctx, f, retry)
+		if retry := d.settle(ctx, f, d.sendOnce(ctx, f)); retry == nil || !broken(retry) {
+			return retry
 		}
 	}
-	return fault.New(fault.Unavailable, "database_unavailable", "append: the database did not come back within %v: %v", unknownOutcome, err)
+	return fault.New(fault.Unavailable, "database_unavailable", "append: the database did not come back within %v (%v): it is not known whether this was appended; see the server's own log, it may be stopped or its disk full", unknownOutcome, err)
 }
 
-// settle tells a conflict with a stranger from one with our own first attempt.
+// settle tells a conflict with a stranger from one with our own first attempt. When it cannot ask, it
+// answers why, so that the flush is tried and clarified once more.
 func (d *DB) settle(ctx context.Context, f *flush, err error) error {
 	if !errors.Is(err, errConflict) && !errors.Is(err, errDuplicate) {
 		return err
@@ -149,12 +149,24 @@ func classify(err error) error {
 		return errDuplicate
 	case pg.Code == "23505" && pg.ConstraintName == "event_stream_id_version_key":
 		return fmt.Errorf("%w: %s", errConflict, pg.Detail)
+	case strings.HasPrefix(pg.Code, "22"):
+		return fault.New(fault.Invalid, "not_storable", "PostgreSQL cannot store a value of this event (%s): nothing was appended", pg.Message)
+	case pg.Code == "53300":
+		return fault.New(fault.Unavailable, "database_busy", "the database takes no more connections (%s): raise max_connections or run fewer processes; nothing was appended", pg.Message)
 	case pg.Code == "53100" || pg.Code == "53400":
 		return fault.New(fault.Unavailable, "database_full", "the database cannot write: %s: free some space; nothing was appended", pg.Message)
 	case pg.Code == "40001" || pg.Code == "40P01": // serialization failure, deadlock
 		return fmt.Errorf("%w: %s", errConflict, pg.Message)
 	}
 	return err
+}
+
+// unreachable turns a broken connection of a reading into a refusal that callers know; nothing was written.
+func unreachable(err error) error {
+	if !broken(err) {
+		return err
+	}
+	return fault.New(fault.Unavailable, "database_unavailable", "the database does not answer: %v", err)
 }
 
 // broken reports whether the connection failed, so that the outcome of a commit is unknown.

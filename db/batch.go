@@ -48,6 +48,13 @@ func (d *DB) attemptLocked(ctx context.Context, open []*request, attempt int) []
 	if aggregate, _ := d.registry.Aggregate(primary.Kind); !aggregate.Shared || attempt < lockAfter {
 		return d.attempt(ctx, open, attempt > 0, 0)
 	}
+	select { // or the lock holders of many streams could take every connection, and none be left to append with
+	case d.locking <- struct{}{}:
+		defer func() { <-d.locking }()
+	case <-ctx.Done():
+		answerAll(open, ctx.Err())
+		return nil
+	}
 	tx, err := d.pool.Begin(ctx)
 	if err != nil {
 		return d.attempt(ctx, open, true, 0)
@@ -120,10 +127,17 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 			again = append(again, r) // a refusal from cached states is looked at again with fresh ones
 		}
 	}
-	d.answerRefused(ctx, refused, refusals)
+	committed := true
 	if len(accepted) > 0 {
 		d.complete(f, v, held)
-		again = append(again, d.commit(ctx, f, v, accepted)...)
+		var undone []*request
+		undone, committed = d.commit(ctx, f, v, accepted)
+		again = append(again, undone...)
+	}
+	if committed {
+		d.answerRefused(ctx, refused, refusals)
+	} else { // what they were refused for may never have come to be
+		again = append(again, refused...)
 	}
 	twins, err := d.answerKnown(ctx, twins)
 	if err != nil {
@@ -136,7 +150,10 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 // reload fills the view with what the log holds now.
 func (d *DB) reload(ctx context.Context, v *view, streams []event.Ref) error {
 	for _, stream := range streams {
-		if _, ok := v.states[stream.ID]; ok {
+		if entry, ok := v.states[stream.ID]; ok {
+			if err := entry.of(stream); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := d.refresh(ctx, v, stream); err != nil {
@@ -156,13 +173,13 @@ func (d *DB) decide(ctx context.Context, f *flush, v *view, r *request) (decided
 	if err != nil {
 		return decided{}, fmt.Errorf("command %s: answer: %w", r.command.Name(), err)
 	}
-	records, jobs, before := len(f.records), len(f.jobs), maps.Clone(v.states)
+	records, jobs, before, base := len(f.records), len(f.jobs), maps.Clone(v.states), maps.Clone(v.base)
 	for _, change := range changes {
 		if _, ok := v.base[change.Stream.ID]; !ok {
 			v.base[change.Stream.ID] = 0 // a stream that the command creates
 		}
 		if err := d.add(ctx, f, change.Stream, v.states[change.Stream.ID].version, change.Events, r.meta); err != nil {
-			f.records, f.events, f.jobs, v.states = f.records[:records], f.events[:records], f.jobs[:jobs], before
+			f.records, f.events, f.jobs, v.states, v.base = f.records[:records], f.events[:records], f.jobs[:jobs], before, base
 			return decided{}, err
 		}
 		v.evolve(change.Stream, f.events[len(f.events)-len(change.Events):])
@@ -174,15 +191,16 @@ func (d *DB) decide(ctx context.Context, f *flush, v *view, r *request) (decided
 	return one, nil
 }
 
-// commit sends the flush and answers the accepted requests, or returns them to be decided again.
-func (d *DB) commit(ctx context.Context, f *flush, v *view, accepted []decided) []*request {
+// commit sends the flush and answers the accepted requests, or returns them to be decided again. It tells
+// whether what was decided is in the log.
+func (d *DB) commit(ctx context.Context, f *flush, v *view, accepted []decided) ([]*request, bool) {
 	err := d.send(ctx, f)
 	if err == nil {
 		d.settleStates(f, v)
 		for _, one := range accepted {
 			one.request.answer(Result{Answer: one.answer, Records: f.records[one.from:one.to:one.to]}, nil)
 		}
-		return nil
+		return nil, true
 	}
 	for id := range v.states {
 		d.states.drop(id)
@@ -196,11 +214,22 @@ func (d *DB) commit(ctx context.Context, f *flush, v *view, accepted []decided) 
 	} else if errors.Is(err, errConflict) {
 		err = nil
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return requests, false
+	case len(requests) > 1 && ofContent(err):
+		for _, r := range requests { // one of them cannot be written: it must not take the others with it
+			d.executeBatch([]*request{r})
+		}
+	default:
 		answerAll(requests, err)
-		return nil
 	}
-	return requests
+	return nil, false
+}
+
+// ofContent reports whether an append failed for what it holds, so that less of it may succeed.
+func ofContent(err error) bool {
+	return !broken(err) && !fault.Is(err, fault.Unavailable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // complete derives heads, locks and asserted versions from what the decisions read and wrote.
@@ -271,7 +300,7 @@ func (d *DB) answerKnown(ctx context.Context, requests []*request) ([]*request, 
 	}
 	rows, err := d.log.CommandAnswer(ctx, params)
 	if err != nil {
-		return requests, fmt.Errorf("idempotency: %w", err)
+		return requests, fmt.Errorf("idempotency: %w", unreachable(err))
 	}
 	known := map[string]logq.CommandAnswerRow{}
 	for _, row := range rows {

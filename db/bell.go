@@ -29,9 +29,10 @@ type bell struct {
 	url string
 	log *slog.Logger
 
-	mu      sync.Mutex
-	waiters map[chan struct{}]struct{}
-	heard   atomic.Int64 // unix nanoseconds of the last answered probe; 0 while LISTEN is not known to work
+	mu       sync.Mutex
+	waiters  map[chan struct{}]struct{}
+	connects atomic.Int64 // how often LISTEN was set up
+	heard    atomic.Int64 // unix nanoseconds of the last answered probe; 0 while LISTEN is not known to work
 }
 
 func newBell(url string, log *slog.Logger) *bell {
@@ -97,6 +98,7 @@ func (b *bell) listen(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, fmt.Sprintf("LISTEN cairn_position; LISTEN %s", probe)); err != nil {
 		return err
 	}
+	b.connects.Add(1)
 	b.ring() // what happened while nobody listened
 	asked := false
 	for {

@@ -42,7 +42,7 @@ const ViewSchema = "view"
 // Options say how to reach the database and what is kept outside it.
 type Options struct {
 	URL       string // through a transaction pooler it needs default_query_exec_mode=exec
-	DirectURL string // for LISTEN; empty: URL
+	DirectURL string // for LISTEN and sequencing; empty: URL
 	Name      string // application_name, for operators
 	Keys      *Keyring
 	Blobs     *BlobStore
@@ -50,6 +50,11 @@ type Options struct {
 	Project   Projector       // nil: projection.Apply
 	MaxConns  int32           // 0: 16
 	Log       *slog.Logger    // nil: slog.Default()
+
+	// Sequenced, when not nil, is told of every call that gave positions. It runs between two of them.
+	Sequenced func(events int, took time.Duration)
+	// NoPositions leaves all positions to other processes. Only for measuring what they cost.
+	NoPositions bool
 }
 
 // Projector writes the rows of one event; it must be projection.Apply but in tests.
@@ -65,13 +70,15 @@ type DB struct {
 	sealer    *sealer
 	states    *states
 	mailboxes *mailboxes
+	locking   chan struct{} // bounds how many connections wait or are kept for a stream's lock
 	sequencer *sequencer
 	bell      *bell
 	river     *river.Client[pgx.Tx]
 	slog      *slog.Logger
 
-	stop       context.CancelFunc
-	background sync.WaitGroup
+	stop        context.CancelFunc
+	background  sync.WaitGroup
+	noPositions bool
 }
 
 // Open connects, checks that the deployment key belongs to this database, and starts the sequencer and the
@@ -82,9 +89,15 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	direct, err := directConfig(o)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	d := &DB{
 		pool: pool, log: logq.New(pool), registry: o.Registry, project: o.Project, keys: o.Keys,
-		states: newStates(4096), mailboxes: newMailboxes(), sequencer: newSequencer(pool, o.Log), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
+		states: newStates(4096), mailboxes: newMailboxes(), locking: make(chan struct{}, max(1, o.MaxConns/4)),
+		sequencer: newSequencer(direct, o.Log, o.Sequenced), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
 	}
 	if err := d.prepare(ctx, o); err != nil {
 		pool.Close()
@@ -92,7 +105,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	background, stop := context.WithCancel(context.Background())
 	d.stop = stop
-	d.background.Go(func() { d.sequencer.run(background) })
+	if !o.NoPositions {
+		d.background.Go(func() { d.sequencer.run(background) })
+	}
+	d.noPositions = o.NoPositions
 	d.background.Go(func() { d.bell.run(background) })
 	d.background.Go(func() { d.watchErasures(background) })
 	return d, nil
@@ -130,6 +146,16 @@ func openPool(ctx context.Context, o Options) (*pgxpool.Pool, error) {
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	return pool, nil
+}
+
+// directConfig is for the connections that a process keeps for itself.
+func directConfig(o Options) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(o.DirectURL)
+	if err != nil {
+		return nil, fmt.Errorf("direct database URL: %w", err)
+	}
+	setSession(config, o.Name, ViewSchema)
+	return config, nil
 }
 
 // setSession fixes what every session of a process has. The path is set once, when the connection is made:
@@ -192,8 +218,11 @@ func (d *DB) Close() {
 	defer cancel()
 	d.stop()
 	d.background.Wait()
-	if err := d.sequencer.sequence(ctx); err != nil {
-		d.slog.Debug("positions are left to other processes", "error", err)
+	if !d.noPositions {
+		if err := d.sequencer.sequence(ctx); err != nil {
+			d.slog.Debug("positions are left to other processes", "error", err)
+		}
+		d.sequencer.disconnect()
 	}
 	d.pool.Close()
 }

@@ -72,6 +72,9 @@ func (d *DB) add(ctx context.Context, f *flush, stream event.Ref, version int64,
 		if !ok || event.StreamKind(e.Kind()) != stream.Kind {
 			return fmt.Errorf("event %s is not declared for stream %s", e.Kind(), stream)
 		}
+		if err := storable(e); err != nil {
+			return err
+		}
 		sealed, subjects, err := d.sealer.seal(ctx, stream, version+int64(i) == 0, e)
 		if err != nil {
 			return err

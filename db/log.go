@@ -2,7 +2,10 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 
 	"cairn/db/internal/logq"
 	"cairn/domain/event"
@@ -91,3 +94,6 @@ func record(row *logq.LogEvent, position int64) event.Record {
 		TraceID: row.TraceID, RecordedAt: row.RecordedAt.UTC(), LeafVersion: row.LeafVersion, LeafHash: row.LeafHash, Position: position,
 	}
 }
+
+// IsNotFound reports whether a query of one row found none.
+func IsNotFound(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,14 +22,20 @@ import (
 )
 
 // Migrations run one at a time over all processes (a session lock), each in its own transaction, and give up
-// on a table lock after five seconds so that they never block writers for long; then they are tried again.
-const (
-	lockTries = 12
-	lockPause = 2 * time.Second
+// on a table lock after lockTimeout so that they never block writers for long; then they are tried again.
+// Variables for tests only.
+var (
+	lockTimeout = 5 * time.Second
+	lockPause   = 2 * time.Second
+	lockTries   = 12
+	sources     = map[string]fs.FS{"log": migrations.Log, "view": migrations.View}
 )
 
 // riverVersion is the migration of River's schema that this version of Cairn uses.
 const riverVersion = 8
+
+// riverStep is the place of River's schema among the migrations of the log.
+const riverStep = 3
 
 // Migration is one step of the schema.
 type Migration struct {
@@ -93,6 +100,9 @@ func migratePart(ctx context.Context, url, part, schema string) ([]Migration, er
 			return nil, err
 		}
 	}
+	if err := refuseFuture(ctx, provider, part); err != nil {
+		return nil, err
+	}
 	var applied []Migration
 	for try := 1; ; try++ {
 		results, err := provider.Up(ctx)
@@ -120,6 +130,18 @@ func migratePart(ctx context.Context, url, part, schema string) ([]Migration, er
 	return applied, nil
 }
 
+// refuseFuture keeps an older Cairn from calling a database migrated that a later one has moved on.
+func refuseFuture(ctx context.Context, provider *goose.Provider, part string) error {
+	got, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("schema version: %w", err)
+	}
+	if want := newest(part); got > want {
+		return fault.New(fault.Unavailable, "schema_version", "the database is at version %d of %s, this version of Cairn knows up to %d: use the version of Cairn that the database belongs to, or a later one", got, part, want)
+	}
+	return nil
+}
+
 func migrator(url, part, schema string) (*sql.DB, *goose.Provider, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -127,18 +149,18 @@ func migrator(url, part, schema string) (*sql.DB, *goose.Provider, error) {
 	}
 	config.RuntimeParams["application_name"] = "cairn migrate"
 	config.RuntimeParams["search_path"] = "public"
+	config.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
 	config.ConnectTimeout = 10 * time.Second
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return nil, nil, err
 	}
 	options := []goose.ProviderOption{goose.WithSessionLocker(locker), goose.WithTableName("cairn_" + part + "_version")}
-	files, err := fs.Sub(migrations.Log, "log")
+	files, err := fs.Sub(sources[part], part)
 	if part == "view" {
 		config.RuntimeParams["search_path"] = schema
-		files, err = fs.Sub(migrations.View, "view")
 	} else {
-		options = append(options, goose.WithGoMigrations(goose.NewGoMigration(3, &goose.GoFunc{RunDB: riverUp}, nil)))
+		options = append(options, goose.WithGoMigrations(goose.NewGoMigration(riverStep, &goose.GoFunc{RunDB: riverUp}, nil)))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -204,7 +226,7 @@ func name(source *goose.Source) string {
 
 // requireSchema refuses a database that was not migrated, or by another version.
 func (d *DB) requireSchema(ctx context.Context) error {
-	for part, want := range map[string]int64{"public.cairn_log_version": newest("log", 3), ViewSchema + ".cairn_view_version": newest("view", 0)} {
+	for part, want := range map[string]int64{"public.cairn_log_version": newest("log"), ViewSchema + ".cairn_view_version": newest("view")} {
 		var got int64
 		err := d.pool.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+part+" WHERE is_applied").Scan(&got)
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == "42P01" || pg.Code == "3F000") {
@@ -222,13 +244,15 @@ func (d *DB) requireSchema(ctx context.Context) error {
 }
 
 // newest is the highest version among the embedded files and the steps in Go.
-func newest(part string, inGo int64) int64 {
-	files, source := migrations.Log, "log"
-	if part == "view" {
-		files, source = migrations.View, "view"
+func newest(part string) int64 {
+	entries, err := fs.ReadDir(sources[part], part)
+	if err != nil {
+		panic(fmt.Sprintf("embedded migrations of %s: %v", part, err)) // they are part of the binary
 	}
-	entries, _ := files.ReadDir(source)
-	highest := inGo
+	var highest int64
+	if part == "log" {
+		highest = riverStep
+	}
 	for _, entry := range entries {
 		if v, err := goose.NumericComponent(entry.Name()); err == nil {
 			highest = max(highest, v)

@@ -55,6 +55,9 @@ func newSealer(keys *Keyring, vault *logq.Queries, blobs *BlobStore) (*sealer, e
 func (s *sealer) seal(ctx context.Context, stream event.Ref, first bool, e event.Event) (event.Event, []event.ID, error) {
 	var used []event.ID
 	sealed, err := event.MapSealed(e, func(path string, account bool, field event.Sealed) (event.Sealed, error) {
+		if field.IsShown() {
+			return field, fmt.Errorf("%s of %s is in its shown form: only sealed text enters the log", path, e.Kind())
+		}
 		if !field.Pending() {
 			return field, nil
 		}
@@ -120,6 +123,9 @@ func (s *sealer) open(ctx context.Context, stream event.ID, e event.Event) (even
 		text, err := aead.Open(nil, nonce, body, additional(stream, e.Kind(), path))
 		if err != nil {
 			return field, fmt.Errorf("%s of %s in stream %s does not open under its key: it was altered or moved", path, e.Kind(), stream)
+		}
+		if int64(len(text)) != box.Size {
+			return field, fmt.Errorf("%s of %s in stream %s holds %d bytes, its envelope says %d: it was altered", path, e.Kind(), stream, len(text), box.Size)
 		}
 		return field.Opened(string(text)), nil
 	})

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
 
 	"cairn/db/internal/logq"
 )
@@ -26,20 +26,24 @@ const (
 //
 // The low cursor lets the index scan skip rows that are deleted but not yet vacuumed. It may only pass a
 // sequence value once every transaction that could have drawn it has ended; see docs/adr/0001-the-log.md.
+//
+// It has a connection of its own, so that appends which wait for each other never keep it from placing what
+// others committed. A new connection may lead to a restored database: the low cursor starts again at 0.
 type sequencer struct {
-	pool *pgxpool.Pool
-	bell chan struct{}
-	log  *slog.Logger
+	config *pgx.ConnConfig
+	conn   *pgx.Conn // nil: not connected
+	bell   chan struct{}
+	log    *slog.Logger
+	told   func(events int, took time.Duration) // may be nil
 
 	low       int64
 	candidate int64 // sequence values up to here were drawn...
 	fence     int64 // ...by transactions up to this id
 	tried     time.Time
-
 }
 
-func newSequencer(pool *pgxpool.Pool, log *slog.Logger) *sequencer {
-	return &sequencer{pool: pool, bell: make(chan struct{}, 1), log: log}
+func newSequencer(config *pgx.ConnConfig, log *slog.Logger, told func(int, time.Duration)) *sequencer {
+	return &sequencer{config: config, bell: make(chan struct{}, 1), log: log, told: told}
 }
 
 // ring asks for sequencing soon. Ringing many times is the same as ringing once.
@@ -62,34 +66,58 @@ func (s *sequencer) run(ctx context.Context) {
 		case <-poll.C:
 		}
 		err := s.sequence(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.low, s.candidate = 0, 0 // the connection may lead to a restored database now
-			if healthy {
-				s.log.Warn("events wait for their positions", "error", err)
-			}
+		if err != nil && ctx.Err() == nil && healthy {
+			s.log.Warn("events wait for their positions", "error", err)
 		}
 		healthy = err == nil
 	}
 }
 
-// sequence places everything that is visible. Each call is one statement and one message, so that the lock
-// is never held across a round trip.
+// sequence places everything that is visible, connecting first where it must.
 func (s *sequencer) sequence(ctx context.Context) error {
-	q := logq.New(s.pool)
-	for {
-		n, err := q.LogSequence(ctx, logq.LogSequenceParams{Lim: sequenceBatch, Low: s.low})
+	if s.conn == nil {
+		conn, err := pgx.ConnectConfig(ctx, s.config)
 		if err != nil {
 			return err
 		}
-		if n < sequenceBatch {
-			break
+		s.conn, s.low, s.candidate = conn, 0, 0
+	}
+	err := s.place(ctx, logq.New(s.conn))
+	if err == nil && time.Since(s.tried) >= lowEvery {
+		s.tried = time.Now()
+		err = s.moveLow(ctx, logq.New(s.conn))
+	}
+	if err != nil {
+		s.disconnect()
+	}
+	return err
+}
+
+func (s *sequencer) disconnect() {
+	if s.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.conn.Close(ctx); err != nil {
+		s.log.Debug("sequencer's connection", "error", err)
+	}
+	s.conn = nil
+}
+
+// place calls until nothing is left. Each call is one statement and one message, so that the lock is never
+// held across a round trip.
+func (s *sequencer) place(ctx context.Context, q *logq.Queries) error {
+	for {
+		began := time.Now()
+		n, err := q.LogSequence(ctx, logq.LogSequenceParams{Lim: sequenceBatch, Low: s.low})
+		if n > 0 && s.told != nil {
+			s.told(int(n), time.Since(began))
+		}
+		if err != nil || n < sequenceBatch {
+			return err
 		}
 	}
-	if time.Since(s.tried) < lowEvery {
-		return nil
-	}
-	s.tried = time.Now()
-	return s.moveLow(ctx, q)
 }
 
 // moveLow passes the candidate once all transactions that might still insert below it have ended and what
@@ -101,14 +129,8 @@ func (s *sequencer) moveLow(ctx context.Context, q *logq.Queries) error {
 		if err != nil || oldest <= s.fence {
 			return err
 		}
-		for {
-			n, err := q.LogSequence(ctx, logq.LogSequenceParams{Lim: sequenceBatch, Low: s.low})
-			if err != nil {
-				return err
-			}
-			if n < sequenceBatch {
-				break
-			}
+		if err := s.place(ctx, q); err != nil {
+			return err
 		}
 		s.low = s.candidate
 	}

@@ -12,8 +12,17 @@ import (
 
 // state is a folded stream. It is immutable: Evolve makes new ones.
 type state struct {
+	stream  event.Ref
 	version int64
 	value   any
+}
+
+// of keeps a caller from reaching a stream of another space, topic or kind by its bare id.
+func (s state) of(want event.Ref) error {
+	if s.version == 0 || s.stream == want {
+		return nil
+	}
+	return fault.New(fault.NotFound, want.Kind+"_not_found", "there is no %s here", want)
 }
 
 // states caches folded streams of this process. A stale entry is harmless: the append checks versions, and
@@ -106,6 +115,7 @@ func (v *view) evolve(stream event.Ref, events []event.Event) {
 	if !ok {
 		entry.value = aggregate.Initial()
 	}
+	entry.stream = stream
 	for _, e := range events {
 		entry.value = aggregate.Evolve(entry.value, e)
 		entry.version++
@@ -127,11 +137,16 @@ func (d *DB) view(ctx context.Context, streams []event.Ref) (*view, error) {
 // cached fills the view from the cache, loading only what is not there.
 func (d *DB) cached(ctx context.Context, v *view, streams []event.Ref) error {
 	for _, stream := range streams {
-		if _, ok := v.states[stream.ID]; ok {
-			continue
+		entry, ok := v.states[stream.ID]
+		if !ok {
+			if entry, ok = d.states.get(stream.ID); ok {
+				v.states[stream.ID], v.base[stream.ID] = entry, entry.version
+			}
 		}
-		if entry, ok := d.states.get(stream.ID); ok {
-			v.states[stream.ID], v.base[stream.ID] = entry, entry.version
+		if ok {
+			if err := entry.of(stream); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := d.refresh(ctx, v, stream); err != nil {
@@ -153,31 +168,28 @@ func (d *DB) refresh(ctx context.Context, v *view, stream event.Ref) error {
 	}
 	rows, err := d.log.EventsAfterVersion(ctx, logq.EventsAfterVersionParams{StreamID: stream.ID, Version: entry.version})
 	if err != nil {
-		return fmt.Errorf("load %s: %w", stream, err)
+		return fmt.Errorf("load %s: %w", stream, unreachable(err))
 	}
 	for i := range rows {
-		if err := sameStream(stream, &rows[i]); err != nil {
+		r := record(&rows[i], 0)
+		entry.stream, entry.version = r.Stream(), r.Version
+		if err := entry.of(stream); err != nil {
 			return err
 		}
-		e, err := d.decode(ctx, record(&rows[i], 0))
+		e, err := d.decode(ctx, r)
 		if err != nil {
 			return err
 		}
-		entry = state{version: rows[i].Version, value: aggregate.Evolve(entry.value, e)}
+		entry.value = aggregate.Evolve(entry.value, e)
+	}
+	if err := entry.of(stream); err != nil {
+		return err
 	}
 	if entry.version > 0 {
 		d.states.put(stream.ID, entry, v.generation)
 	}
 	v.states[stream.ID], v.base[stream.ID] = entry, entry.version
 	return nil
-}
-
-// sameStream keeps a caller from reaching a stream of another space, topic or kind by its bare id.
-func sameStream(want event.Ref, row *logq.LogEvent) error {
-	if row.SpaceID == want.Space && row.TopicID == want.Topic && event.StreamKind(row.Kind) == want.Kind {
-		return nil
-	}
-	return fault.New(fault.NotFound, want.Kind+"_not_found", "there is no %s here", want)
 }
 
 // Load folds a stream from the log and answers its state and version; version 0 means that it does not exist.

@@ -47,9 +47,9 @@ func (d *DB) Tail(ctx context.Context, from Cursor, scope Scope, fn func([]event
 	}
 	wake, stop := d.bell.subscribe()
 	defer stop()
-	after := from.Position
+	r := &tail{db: d, cursor: Cursor{identity.LogID, identity.Incarnation, from.Position}, connects: d.bell.connects.Load()}
 	for {
-		records, err := d.Since(ctx, after, scope, tailBatch)
+		records, err := r.next(ctx, scope)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -59,7 +59,7 @@ func (d *DB) Tail(ctx context.Context, from Cursor, scope Scope, fn func([]event
 			if err := fn(records); err != nil {
 				return err
 			}
-			after = records[len(records)-1].Position
+			r.cursor.Position = records[len(records)-1].Position
 		}
 		if err == nil && len(records) == tailBatch {
 			continue
@@ -71,4 +71,27 @@ func (d *DB) Tail(ctx context.Context, from Cursor, scope Scope, fn func([]event
 		case <-time.After(bellPoll):
 		}
 	}
+}
+
+// tail is one reader's place in the log.
+type tail struct {
+	db       *DB
+	cursor   Cursor
+	connects int64 // of the bell, when the cursor was last compared with the log's identity
+}
+
+// next reads on. After the bell had to connect anew it first makes sure that this is still the same log in
+// the same life: in a restored one the positions mean something else.
+func (t *tail) next(ctx context.Context, scope Scope) ([]event.Record, error) {
+	if now := t.db.bell.connects.Load(); now != t.connects {
+		identity, err := t.db.Identity(ctx)
+		if err == nil {
+			err = identity.Check(t.cursor)
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.connects = now
+	}
+	return t.db.Since(ctx, t.cursor.Position, scope, tailBatch)
 }

@@ -62,12 +62,18 @@ var shared = sync.OnceValues(func() (*testcluster.Cluster, error) {
 // New copies the template.
 func New(t testing.TB) *Database {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
 	cluster, err := shared()
 	if err != nil {
 		t.Fatalf("no PostgreSQL for tests: %v", err)
 	}
+	return NewIn(t, cluster)
+}
+
+// NewIn is New in a cluster of the test's choice, for tests that need a certain version or its programs.
+func NewIn(t testing.TB, cluster *testcluster.Cluster) *Database {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
 	parsed, err := url.Parse(cluster.URL("postgres"))
 	if err != nil {
 		t.Fatalf("test database URL: %v", err)

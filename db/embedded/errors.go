@@ -95,12 +95,17 @@ func (e *WrongOwner) Error() string {
 		e.Path, e.Owner, e.Wants)
 }
 
-// NoAccount says that the process is root and has no account to give PostgreSQL.
-type NoAccount struct{}
+// NoAccount says that PostgreSQL has no user to run as: the process is root and
+// there is no other (UID 0), or its user has no entry in passwd, which initdb needs.
+type NoAccount struct{ UID int }
 
-func (*NoAccount) Error() string {
-	return "PostgreSQL does not run as root, and neither user postgres nor user nobody exists; " +
-		"fix: adduser --system postgres, or start as another user"
+func (e *NoAccount) Error() string {
+	if e.UID == 0 {
+		return "PostgreSQL does not run as root, and neither user postgres nor user nobody exists; " +
+			"fix: adduser --system postgres, or start as another user"
+	}
+	return fmt.Sprintf("PostgreSQL cannot be initialised by uid %d, which has no entry in /etc/passwd; "+
+		"fix: add one, start as another user, or set DATABASE_URL", e.UID)
 }
 
 // DiskFull says that a folder has no room for the cluster.

@@ -54,11 +54,10 @@ func Find(ctx context.Context, o FindOptions) (Binaries, error) {
 }
 
 func (o FindOptions) complete() (FindOptions, error) {
-	var err error
 	if o.Cache == "" {
-		if o.Cache, err = CacheDir(); err != nil {
-			return o, err
-		}
+		if dir, err := CacheDir(); err == nil {
+			o.Cache = dir
+		} // else without a cache: the steps that need one say so
 	}
 	if o.system == "" {
 		o.system = "/usr/lib/postgresql"
@@ -116,7 +115,15 @@ func (s *search) try(dir, from string) bool {
 	return s.taken != nil
 }
 
-func (s *search) cached() { s.folders(filepath.Join(s.options.Cache, "postgres-*", "bin"), "cache") }
+const noCache = "no cache folder, since neither HOME nor XDG_CACHE_HOME is set"
+
+func (s *search) cached() {
+	if s.options.Cache == "" {
+		s.places = append(s.places, Place{"cache", noCache})
+		return
+	}
+	s.folders(filepath.Join(s.options.Cache, "postgres-*", "bin"), "cache")
+}
 
 func (s *search) installed() { s.folders(filepath.Join(s.options.system, "*", "bin"), "installed") }
 

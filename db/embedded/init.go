@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -51,13 +52,19 @@ func (c *Cluster) initdb(ctx context.Context, bin Binaries, work string, life *o
 	if !stop() {
 		return fmt.Errorf("initialising %s: %w", c.data, context.Cause(ctx))
 	}
-	if err != nil && bytes.Contains(out.Bytes(), []byte("No space left on device")) {
+	return c.initFailed(err, out.String())
+}
+
+func (c *Cluster) initFailed(err error, out string) error {
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(out, "No space left on device"):
 		return &DiskFull{Dir: c.dir, Doing: "initialising the cluster", Free: freeBytes(c.dir)}
+	case strings.Contains(out, "could not look up effective user ID"):
+		return &NoAccount{UID: c.account.uid}
 	}
-	if err != nil {
-		return &StartFailed{Dir: c.data, Why: fmt.Sprintf("could not be initialised (initdb: %v)", err), Tail: lastLines(out.Bytes())}
-	}
-	return nil
+	return &StartFailed{Dir: c.data, Why: fmt.Sprintf("could not be initialised (initdb: %v)", err), Tail: lastLines(out)}
 }
 
 func syncDir(dir string) error {

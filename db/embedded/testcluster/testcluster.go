@@ -9,7 +9,7 @@
 //
 // Nothing watches the shared cluster when it is idle: an end of the last test
 // process is not a reason to stop, or each package would start it again. So the
-// end of `make test` calls Stop; one left behind idles at about 30 MB and is joined by the next run.
+// end of `make test` runs `go run ./db/embedded/testcluster/stop`; one left behind idles at about 30 MB and is joined by the next run.
 //
 // With fsync and synchronous_commit off, a kill -9 of the server itself loses the
 // commits of its last moments. Tests of that open a cluster of their own with Fsync.

@@ -1,0 +1,241 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"cairn/domain/account"
+	"cairn/domain/agent"
+	"cairn/domain/claim"
+	"cairn/domain/conversation"
+	"cairn/domain/event"
+	"cairn/domain/fault"
+	"cairn/domain/run"
+	"cairn/domain/space"
+)
+
+// TestRandomCommands runs random sequences of fitting and unfitting commands over all aggregates. world
+// checks each step; at the end every run is driven to its end, and no message may be left without a turn.
+func TestRandomCommands(t *testing.T) {
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		g := gen{T: t, w: newWorld(t)}
+		g.w.setUp()
+		for range 150 {
+			c := g.command()
+			code := "ok"
+			if err := g.w.execute(g.actor(c), c); err != nil {
+				code = err.(*fault.Fault).Code
+			}
+			seen[c.Name()+" "+code]++
+			g.w.check()
+		}
+		g.w.drain()
+	})
+	// The generators are part of the proof: each command must have been accepted now and then.
+	for _, c := range allCommands() {
+		if seen[c+" ok"] == 0 && !testing.Short() {
+			t.Errorf("%s was never accepted: %v", c, seen)
+		}
+	}
+}
+
+func (w *world) setUp() {
+	for i := range 3 {
+		w.must(event.System, account.Open{
+			Account: id("account", i), AccountKind: account.Person, Email: fmt.Sprintf("p%d@example.org", i),
+			DisplayName: fmt.Sprintf("Person %d", i), EmailMAC: mac("email", i),
+		})
+	}
+	for i := range 2 {
+		s := id("space", i)
+		w.must(event.System, space.Create{Space: s, DisplayName: "Space", Slug: "space", SlugMAC: mac("slug", i), Owner: id("account", i)})
+		w.must(event.System, agent.Revise{Agent: id("agent", i), Space: s, DisplayName: "A", Model: "demo", Instructions: "Work.", Tools: agent.Tools()})
+		w.must(event.System, conversation.Open{Conversation: id("conversation", i), Space: s, Agent: id("agent", i), Title: "T", Source: run.Source{Kind: "none"}})
+	}
+	w.must(event.System, space.AddMember{Space: id("space", 0), Account: id("account", 2), Role: space.Auditor})
+}
+
+func mac(kind string, n int) []byte {
+	long := make([]byte, 32)
+	copy(long, fmt.Sprintf("%s %d", kind, n))
+	return long
+}
+
+// gen draws commands. Most of them fit the state, so that sequences get somewhere; ids, epochs and actors
+// are wrong now and then.
+type gen struct {
+	*rapid.T
+	w *world
+}
+
+// one draws evenly: rapid's integers lean to the small ones, and sequences would get nowhere.
+func (g gen) one(label string, n int) int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return rapid.SampledFrom(all).Draw(g.T, label)
+}
+
+func (g gen) rarely(label string) bool { return g.one(label, 12) == 0 }
+
+func (g gen) pick(kind string, n int) event.ID { return id(kind, g.one(kind, n)) }
+
+func (g gen) role() space.Role {
+	return rapid.SampledFrom([]space.Role{space.Owner, space.Admin, space.Member, space.Auditor, "king"}).Draw(g.T, "role")
+}
+
+func (g gen) actor(c event.Command) string {
+	if g.rarely("other actor") {
+		return rapid.SampledFrom([]string{event.AccountActor(id("account", 0)), event.AccountActor(id("account", 2)),
+			event.AccountActor(id("nobody", 0)), "worker/a", "worker/b", "worker/", "root", ""}).Draw(g.T, "actor")
+	}
+	if start, ok := c.(run.Start); ok {
+		return event.WorkerActor(start.Worker)
+	}
+	if t, ok := c.(interface{ Stream() event.Ref }); ok {
+		if r := g.w.state(t.Stream()).(run.State); r.Worker != "" {
+			return event.WorkerActor(r.Worker)
+		}
+	}
+	return rapid.SampledFrom([]string{event.System, event.AccountActor(id("account", 0)), event.AccountActor(id("account", 1))}).Draw(g.T, "actor")
+}
+
+func (g gen) command() event.Command {
+	switch g.one("area", 10) {
+	case 0:
+		return g.tenancy()
+	case 1:
+		return g.authoring()
+	case 2, 3:
+		return g.thread()
+	default:
+		return g.work()
+	}
+}
+
+func (g gen) tenancy() event.Command {
+	n := g.one("n", 4)
+	s := g.pick("space", 3)
+	switch g.one("command", 7) {
+	case 0:
+		return account.Open{Account: id("account", n), AccountKind: "service", Email: "s@example.org", DisplayName: "S", EmailMAC: mac("email", g.one("mac", 5))}
+	case 1:
+		return account.Erase{Account: id("account", n), Claim: claim.Stream(mac("email", n)).ID}
+	case 2:
+		return space.Create{Space: s, DisplayName: "N", Slug: "n", SlugMAC: mac("slug", g.one("mac", 4)), Owner: id("account", n)}
+	case 3:
+		return space.AddMember{Space: s, Account: id("account", n), Role: g.role()}
+	case 4:
+		return space.ChangeRole{Space: s, Account: id("account", n), Role: g.role()}
+	case 5:
+		return space.RemoveMember{Space: s, Account: id("account", n)}
+	}
+	if g.one("erase a space", 4) > 0 {
+		return space.AddMember{Space: s, Account: id("account", n), Role: g.role()}
+	}
+	return space.Erase{Space: s, Claim: g.w.state(space.Stream(s)).(space.State).Claim}
+}
+
+func (g gen) authoring() event.Command {
+	a, s := g.one("agent", 3), g.one("space", 2)
+	if g.one("command", 2) == 0 {
+		expected := int64(g.one("revision", 3))
+		limits := agent.AskedLimits{}
+		if g.rarely("a limit") {
+			calls := int64(g.one("calls", 3))
+			limits.ModelCalls = &calls
+		}
+		return agent.Revise{Agent: id("agent", a), Space: id("space", s), DisplayName: "A", Model: "demo", Tools: agent.Tools()[:g.one("tools", 6)], Limits: limits, ExpectedRevision: &expected}
+	}
+	return conversation.Open{Conversation: g.pick("conversation", 4), Space: id("space", s), Agent: id("agent", a), Title: "T", Source: run.Source{Kind: rapid.SampledFrom([]string{"none", "folder"}).Draw(g.T, "source"), Root: ""}}
+}
+
+// target is a run of the world, or now and then one that is not there or not in that conversation.
+func (g gen) target() run.Target {
+	var runs []event.Ref
+	for _, id := range g.w.order {
+		if s := g.w.streams[id]; s.ref.Kind == run.Kind && !s.state.(run.State).Status.Terminal() {
+			runs = append(runs, s.ref)
+		}
+	}
+	if len(runs) == 0 || g.rarely("other run") {
+		return run.Target{Run: g.pick("run", 6), Space: g.pick("space", 2), Conversation: g.pick("conversation", 2)}
+	}
+	ref := runs[g.one("which", min(3, len(runs)))]
+	return run.Target{Run: ref.ID, Space: ref.Space, Conversation: ref.Topic}
+}
+
+func (g gen) thread() event.Command {
+	c := g.one("conversation", 2)
+	if g.one("command", 4) == 0 {
+		t := g.target()
+		return conversation.CancelRun{Conversation: t.Conversation, Space: t.Space, Run: t.Run}
+	}
+	n := len(g.w.order)
+	if g.rarely("used ids") {
+		n = g.one("n", 12)
+	}
+	return conversation.PostMessage{
+		Conversation: id("conversation", c), Space: id("space", c), Agent: id("agent", c),
+		Message: id("message", n), Turn: id("turn", n), Run: id("run", n), Text: rapid.SampledFrom([]string{"hello", "\x00", "ü", "$ ls"}).Draw(g.T, "text"),
+	}
+}
+
+// work is what a worker does next, or something else that a worker can do.
+func (g gen) work() event.Command {
+	t := g.target()
+	s := g.w.state(t.Stream()).(run.State)
+	epoch := s.Epoch
+	if g.rarely("old epoch") {
+		epoch--
+	}
+	if s.Status == run.StatusQueued {
+		return run.Start{Target: t, Worker: rapid.SampledFrom([]string{"a", "b"}).Draw(g.T, "worker"), Host: "h"}
+	}
+	if s.Sandbox.Epoch != s.Epoch && !g.rarely("no sandbox") {
+		return run.RecordSandbox{Target: t, Epoch: epoch, Host: "h", Backend: "native", Cgroup: "/c", Upper: "/u", Report: json.RawMessage(`{}`)}
+	}
+	switch g.one("move", 12) {
+	case 0:
+		return run.LoseWorker{Target: t, Epoch: epoch, Worker: s.Worker}
+	case 1:
+		return run.Release{Target: t, Epoch: epoch}
+	case 2:
+		return g.call(t, s, epoch)
+	case 3:
+		return endTurn(t, run.Ending{Outcome: rapid.SampledFrom([]run.Status{"succeeded", "failed", "cancelled", "queued"}).Draw(g.T, "outcome"), Code: "odd", Epoch: epoch})
+	}
+	return g.follow(t, s, epoch)
+}
+
+// call aims at any call in any way, mostly one that does not fit.
+func (g gen) call(t run.Target, s run.State, epoch int64) event.Command {
+	name := fmt.Sprintf("c%d-%d", g.one("step", 4)+1, g.one("call", 2))
+	if g.one("command", 2) == 0 {
+		return run.CallTool{Target: t, Epoch: epoch, Call: name, Again: g.one("again", 2) == 0}
+	}
+	outcome := rapid.SampledFrom([]string{"ok", "error", "timeout", "cancelled", "in_doubt", "fine"}).Draw(g.T, "outcome")
+	return run.ReturnTool{Target: t, Epoch: epoch, Call: name, Outcome: outcome, Output: "o"}
+}
+
+// follow does what Next says.
+func (g gen) follow(t run.Target, s run.State, epoch int64) event.Command {
+	if next := run.Next(s); next.Kind == run.CallModel {
+		answer := run.RecordAnswer{Target: t, Epoch: epoch, Step: int64(len(s.Steps) + 1), Model: "demo", Text: "t", Finish: "stop"}
+		for i := range g.one("calls", 3) {
+			tool := rapid.SampledFrom([]string{agent.Shell, agent.Read, "rocket"}).Draw(g.T, "tool")
+			answer.Calls = append(answer.Calls, run.CallWish{ID: fmt.Sprintf("c%d-%d", answer.Step, i), Tool: tool, Arguments: "{}"})
+		}
+		return answer
+	}
+	return obey(t, s, epoch)
+}
+
+func endTurn(t run.Target, end run.Ending) conversation.EndTurn {
+	return conversation.EndTurn{Conversation: t.Conversation, Space: t.Space, Run: t.Run, End: end}
+}

@@ -1,0 +1,147 @@
+// Package server is the process that the outside talks to: health and readiness, and the model gateway.
+//
+//	starting --listen--> serving --drain--> draining --requests answered--> stopped
+//
+// It may import db, domain and its own sub-packages; never worker or sandbox.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"cairn/db"
+	"cairn/domain/event"
+	"cairn/domain/run"
+	"cairn/server/gateway"
+)
+
+// drainTime bounds how long requests under way may take once the server drains.
+const drainTime = 20 * time.Second
+
+// Options are what a server is made of.
+type Options struct {
+	DB        *db.DB
+	Models    []gateway.Model
+	DemoPause time.Duration
+	Log       *slog.Logger
+}
+
+// Server answers over HTTP.
+type Server struct {
+	options  Options
+	gateway  *gateway.Gateway
+	http     *http.Server
+	draining atomic.Bool
+}
+
+// New puts the routes together.
+func New(o Options) (*Server, error) {
+	s := &Server{options: o}
+	var err error
+	s.gateway, err = gateway.New(gateway.Config{
+		Authorize: gateway.RunTokens{Key: o.DB.Keys().RunTokenKey(), StillRunning: s.stillRunning, Now: time.Now},
+		Models:    o.Models, Log: o.Log, DemoPause: o.DemoPause,
+		Observe: func(ctx context.Context, c gateway.Call) {
+			o.Log.InfoContext(ctx, "model call", "run", c.Run.ID, "model", c.Model, "upstream", c.Upstream, "outcome", c.Outcome,
+				"duration", c.Duration, "input_tokens", c.InputTokens, "output_tokens", c.OutputTokens)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("model gateway: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/gateway/v1/", s.gateway)
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /readyz", s.ready)
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
+	return s, nil
+}
+
+// Serve answers on the listener until ctx ends, then drains: requests under way are answered.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	failed := make(chan error, 1)
+	go func() { failed <- s.http.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	s.draining.Store(true)
+	drain, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	err := s.http.Shutdown(drain)
+	s.gateway.Close()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("drain: requests were still under way after %v: %w", drainTime, s.http.Close())
+	}
+	return err
+}
+
+// stillRunning fences the tokens of runs that ended or moved to another worker.
+func (s *Server) stillRunning(ctx context.Context, id string, epoch int64) error {
+	parsed, err := event.ParseID(id)
+	if err != nil {
+		return fmt.Errorf("%w: %w", gateway.ErrFenced, err)
+	}
+	row, err := s.options.DB.Read().RunByID(ctx, parsed)
+	if db.IsNotFound(err) {
+		return fmt.Errorf("%w: there is no such run", gateway.ErrFenced)
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", id, err)
+	}
+	if row.Epoch != epoch || !run.Status(row.State).Claimed() {
+		return fmt.Errorf("%w: it is %s at epoch %d", gateway.ErrFenced, row.State, row.Epoch)
+	}
+	return nil
+}
+
+// health answers while the process lives.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"status": "ok"})
+}
+
+// readiness is the answer of /readyz. Unknown is null.
+type readiness struct {
+	Ready           bool     `json:"ready"`
+	Draining        bool     `json:"draining"`
+	Database        string   `json:"database"` // "ok" or what is wrong
+	Listen          bool     `json:"listen"`   // notifications arrive; without them readers poll every 250 ms
+	UnsequencedAgeS *float64 `json:"unsequenced_age_seconds"`
+}
+
+// ready answers 200 when this process should be given work, else 503 with the reasons.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	state := readiness{Draining: s.draining.Load(), Database: "ok", Listen: s.options.DB.ListenAlive()}
+	age, err := s.options.DB.UnsequencedAge(ctx)
+	switch {
+	case err != nil:
+		s.options.Log.WarnContext(ctx, "not ready", "error", err)
+		state.Database = "unavailable"
+	case age != nil:
+		seconds := age.Seconds()
+		state.UnsequencedAgeS = &seconds
+	}
+	state.Ready = err == nil && !state.Draining && state.Listen
+	status := http.StatusOK
+	if !state.Ready {
+		status = http.StatusServiceUnavailable
+	}
+	answer(w, status, state)
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body)
+}
