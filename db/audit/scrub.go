@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"cairn/domain/catalog"
 )
 
 // ScrubStep is one place in which a database keeps text beside its rows.
@@ -63,6 +65,7 @@ func Scrub(ctx context.Context, url string) (report ScrubReport, err error) {
 		name string
 		fn   func(context.Context) (string, error)
 	}{
+		{"keys of erased subjects", s.keys},
 		{"schemas put aside", s.oldSchemas},
 		{"old transactions", s.oldTransactions},
 		{"row versions", s.rowVersions},
@@ -105,6 +108,11 @@ type scrub struct {
 	conn   *pgx.Conn
 	url    string
 	tables []string // rewritten, quoted
+}
+
+func (s *scrub) keys(ctx context.Context) (string, error) {
+	n, err := EnforceErasures(ctx, s.url, catalog.Registry())
+	return fmt.Sprintf("%d came back with a restored vault and were destroyed", n), err
 }
 
 func (s *scrub) oldSchemas(ctx context.Context) (string, error) {
