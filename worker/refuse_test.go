@@ -163,7 +163,7 @@ func TestErasedSpaceEndsItsRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.work("one")
-	target := b.post(b.team, b.team.Converse(t, b.d), "$ sleep 1.5; echo secret")
+	target := b.post(b.team, b.team.Converse(t, b.d), "$ echo secret; sleep 600")
 	b.happens(target, "run.tool_called", 1)
 	dbtest.Must(t, b.d, b.team.Actor(), space.Erase{Space: b.team.Space, Claim: b.spaceClaim()})
 	state := b.ends(target, run.StatusFailed, 20*time.Second)
