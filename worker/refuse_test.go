@@ -91,6 +91,14 @@ func TestWorkspaceThatIsGoneFailsTheRun(t *testing.T) {
 			if state.Code != run.CodeWorkspaceLost || !strings.Contains(state.Message.Text(), "start a new conversation") {
 				t.Fatalf("%s: %s", state.Code, state.Message.Text())
 			}
+			if name == "no upper" && len(groups(first)) != 0 {
+				t.Fatalf("control groups are left: %v", groups(first))
+			}
+			for _, left := range groups(first) { // the other host's own worker would
+				os.Remove(filepath.Join(left, "payload"))
+				os.Remove(filepath.Join(left, "hand"))
+				os.Remove(left)
+			}
 		})
 	}
 }

@@ -92,7 +92,7 @@ func (l *loop) run() error {
 		return err
 	}
 	defer l.orders.deadline(state.Deadline)()
-	if err := l.Workspaces.Check(l.claim.Run, state); err != nil && run.Next(state).Kind != run.Cancel {
+	if err := l.Workspaces.Check(l.held, l.claim.Run, state); err != nil && run.Next(state).Kind != run.Cancel {
 		return l.refused(state, err)
 	}
 	for {
