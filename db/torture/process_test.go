@@ -113,7 +113,11 @@ func (c *crew) end() {
 	}
 	c.reading.Wait()
 	for _, m := range c.members {
-		if err := m.cmd.Wait(); err != nil && !c.killed[m.name] {
+		err := m.cmd.Wait()
+		if status := m.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() && status.Signal() == syscall.SIGTERM {
+			continue // it had not even begun
+		}
+		if err != nil && !c.killed[m.name] {
 			c.t.Errorf("%s: %v: %s", m.name, err, strings.Join(c.warnings, "\n"))
 		}
 	}
