@@ -100,6 +100,7 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 		load = d.reload
 	}
 	f := newFlush()
+	f.underLock = held != 0
 	var accepted []decided
 	var again, twins, refused []*request
 	var refusals []error

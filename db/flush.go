@@ -41,6 +41,8 @@ type flush struct {
 	commands []logq.CommandInsertParams
 	jobs     []dispatch.Job
 	sealedBy map[event.ID]bool
+
+	underLock bool // the caller holds the lock of a stream: nothing that waits for it may be in the way
 }
 
 // queue lets generated queries fill a batch instead of talking to the database.
