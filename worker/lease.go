@@ -103,6 +103,14 @@ func (k *keeper) each(order func(*harness.Orders)) {
 	}
 }
 
+func (k *keeper) ofSpace(space event.ID, order func(*harness.Orders)) {
+	for _, h := range k.all() {
+		if h.lease.Space == space {
+			order(h.orders)
+		}
+	}
+}
+
 // renew is the routine of the connection. After a failure it comes again soon.
 func (k *keeper) renew(ctx context.Context) {
 	pause := k.ttl / 5

@@ -91,6 +91,14 @@ func TestWorkspaceThatIsGoneFailsTheRun(t *testing.T) {
 			if state.Code != run.CodeWorkspaceLost || !strings.Contains(state.Message.Text(), "start a new conversation") {
 				t.Fatalf("%s: %s", state.Code, state.Message.Text())
 			}
+			if name == "no upper" && len(groups(first)) != 0 {
+				t.Fatalf("control groups are left: %v", groups(first))
+			}
+			for _, left := range groups(first) { // the other host's own worker would
+				os.Remove(filepath.Join(left, "payload"))
+				os.Remove(filepath.Join(left, "hand"))
+				os.Remove(left)
+			}
 		})
 	}
 }
@@ -163,7 +171,7 @@ func TestErasedSpaceEndsItsRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.work("one")
-	target := b.post(b.team, b.team.Converse(t, b.d), "$ sleep 1.5; echo secret")
+	target := b.post(b.team, b.team.Converse(t, b.d), "$ echo secret; sleep 600")
 	b.happens(target, "run.tool_called", 1)
 	dbtest.Must(t, b.d, b.team.Actor(), space.Erase{Space: b.team.Space, Claim: b.spaceClaim()})
 	state := b.ends(target, run.StatusFailed, 20*time.Second)

@@ -71,6 +71,9 @@ func (c *child) once(ctx context.Context) error {
 	}
 	select {
 	case err := <-ended:
+		if errors.Is(err, errTerminated) {
+			return nil // it was still starting, and had nothing to drain
+		}
 		return err
 	case <-time.After(stopTime):
 	}
@@ -110,10 +113,16 @@ func (c *child) start() (*os.Process, error) {
 	return s.process, nil
 }
 
+// errTerminated is the end of a process that SIGTERM found before it could listen for it.
+var errTerminated = errors.New("ended by SIGTERM")
+
 func wait(process *os.Process) error {
 	state, err := process.Wait()
 	if err != nil {
 		return err
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGTERM {
+		return errTerminated
 	}
 	if !state.Success() {
 		return errors.New(state.String())

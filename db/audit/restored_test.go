@@ -196,6 +196,21 @@ func (f *fixture) tamperAfterRestore(t *testing.T, dumped, head int64) {
 	f.green(t)
 }
 
+// A backup that was altered before it was restored is announced and signed like any other: the checkpoints
+// that the file has from before tell.
+func TestRestoredFromAnAlteredBackup(t *testing.T) {
+	f := newFixture(t)
+	f.exec(t, "UPDATE log.event SET actor = 'system' WHERE id = $1", f.at(t, f.sizes[1]).ID)
+	f.rehash(t, f.sizes[1])
+	f.exec(t, "TRUNCATE log.log_tree, log.log_checkpoint")
+	if _, err := audit.Restored(t.Context(), f.owner, f.Keys, f.file); err != nil {
+		t.Fatal(err)
+	}
+	if b := f.red(t); !same(b.Position, f.sizes[0]+1) || !strings.Contains(b.Error(), "not those that were signed") {
+		t.Errorf("found %v", b)
+	}
+}
+
 // An empty log, and a lost file.
 func TestRestoredWithoutAFile(t *testing.T) {
 	base := dbtest.New(t)

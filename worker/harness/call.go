@@ -94,7 +94,7 @@ func (l *loop) act(state run.State, call run.Call, act tool.Act) run.ReturnTool 
 func (l *loop) stopped(result tool.Result, err error, took time.Duration) tool.Result {
 	seen := result.Text
 	switch why := context.Cause(l.orders.work); {
-	case errors.Is(why, cancelled):
+	case errors.Is(why, cancelled) || errors.Is(why, wiped):
 		result.Outcome, result.Text = run.OutcomeCancelled, agent.Stopped(agent.StoppedByCancel, took)
 	case errors.Is(why, drained):
 		result.Outcome, result.Text = run.OutcomeCancelled, agent.Stopped(agent.StoppedByDrain, took)
