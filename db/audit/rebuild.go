@@ -83,7 +83,9 @@ func (r *Rebuilt) Compare(ctx context.Context) (ReplayReport, error) {
 	if r.b.partial {
 		return ReplayReport{}, fmt.Errorf("the rebuild stopped at position %d and the live tables did not: only a rebuild to the head can be compared", r.b.position)
 	}
-	return r.b.compareLive(ctx)
+	var report ReplayReport
+	err := r.b.compareLive(ctx, ByPosition, &report)
+	return report, err
 }
 
 // Close drops the schema, unless it was swapped in.
