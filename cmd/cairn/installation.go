@@ -118,9 +118,28 @@ func (in *installation) migrate(ctx context.Context, g *globals) error {
 		g.say("migrated %s %d %s", m.Schema, m.Version, m.Name)
 	}
 	if err != nil {
-		return unavailable(err)
+		return asOwner(unavailable(err))
 	}
 	return nil
+}
+
+// settle opens the log once as the server. On a new database it leaves the mark of the deployment key there,
+// which a worker needs and may not write; keys that do not fit are refused here, and not by children that die.
+func (in *installation) settle(ctx context.Context) error {
+	d, err := in.open(ctx, in.serverURL, "cairn up", slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	d.Close()
+	return nil
+}
+
+// asOwner tells what to do about a database role that may not do what a command needs.
+func asOwner(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" && exitCode(err) != exitUsage {
+		return usage(fmt.Errorf("%w: connect as the role that owns the database", err))
+	}
+	return err
 }
 
 // open connects as one of the roles.
