@@ -72,7 +72,7 @@ func (d *DB) send(ctx context.Context, f *flush) error {
 			return retry
 		}
 	}
-	return fault.New(fault.Unavailable, "database_unavailable", "append: the database did not come back within %v: %v", unknownOutcome, err)
+	return fault.New(fault.Unavailable, "database_unavailable", "append: the database did not come back within %v (%v): it is not known whether this was appended; see the server's own log, it may be stopped or its disk full", unknownOutcome, err)
 }
 
 // settle tells a conflict with a stranger from one with our own first attempt. When it cannot ask, it

@@ -124,6 +124,9 @@ func (s *sealer) open(ctx context.Context, stream event.ID, e event.Event) (even
 		if err != nil {
 			return field, fmt.Errorf("%s of %s in stream %s does not open under its key: it was altered or moved", path, e.Kind(), stream)
 		}
+		if int64(len(text)) != box.Size {
+			return field, fmt.Errorf("%s of %s in stream %s holds %d bytes, its envelope says %d: it was altered", path, e.Kind(), stream, len(text), box.Size)
+		}
 		return field.Opened(string(text)), nil
 	})
 }

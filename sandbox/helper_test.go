@@ -13,7 +13,7 @@ import (
 // variable. It prints one line for its parent.
 func helper(mode string) int {
 	s := Spec{ID: os.Getenv("HELPER_ID"), RunDir: os.Getenv("HELPER_RUN")}
-	o := Options{HandPath: os.Getenv("HELPER_HAND"), Parent: "cairn-test", SlotDir: os.Getenv("HELPER_SLOTS")}
+	o := Options{HandPath: os.Getenv("HELPER_HAND"), Parent: testParent, SlotDir: os.Getenv("HELPER_SLOTS")}
 	if l := os.Getenv("HELPER_LOWER"); l != "" {
 		s.Lowers = []string{l}
 	}

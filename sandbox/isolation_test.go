@@ -143,7 +143,7 @@ func TestHostIsInvisible(t *testing.T) {
 		}
 	}
 	out := shell(t, i, "ps axo pid,args; env; ls /proc | grep -c '^[0-9]'; cat /proc/[0-9]*/cmdline /proc/self/environ | tr '\\0' ' '; hostname; id -u; pwd; cat /proc/self/cgroup")
-	for _, leak := range []string{"do-not-leak", "sandbox.test", "go test", "/root", "cairn-test"} {
+	for _, leak := range []string{"do-not-leak", "sandbox.test", "go test", "/root", testParent} {
 		if strings.Contains(out, leak) {
 			t.Errorf("%q is visible:\n%s", leak, out)
 		}

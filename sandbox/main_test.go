@@ -3,9 +3,11 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -13,6 +15,9 @@ import (
 // handProgram and omitProgram are built once: the release hand, and one that
 // can leave a control out.
 var handProgram, omitProgram string
+
+// testParent is where the tests' control groups are.
+const testParent = "cairn-sandbox-test"
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("SANDBOX_TEST_HELPER"); mode != "" {
@@ -60,8 +65,27 @@ func needRoot(t testing.TB) {
 	t.Skip("needs root")
 }
 
+// readSources opens every source of the hand from within a test: the test
+// cache, which does not see the build in TestMain, then knows of them.
+var readSources = sync.OnceValue(func() error {
+	for _, dir := range []string{"hand", "ns", "layer"} {
+		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			_, err = os.ReadFile(name)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
 func testOptions(t testing.TB) Options {
-	return Options{HandPath: handProgram, SlotDir: filepath.Join(os.TempDir(), "cairn-test-slots"), Parent: "cairn-test"}
+	must(t, readSources())
+	return Options{HandPath: handProgram, Parent: testParent} // slots as everyone: they are the host's
 }
 
 func newNative(t testing.TB) *Native {

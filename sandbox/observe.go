@@ -16,7 +16,7 @@ import (
 	"cairn/sandbox/hand/wire"
 )
 
-const canaryTimeout = 5 * time.Second
+const canaryTimeout = 10 * time.Second
 
 // observe starts a canary on the path that every program of the agent takes,
 // and reads in the worker's own /proc what the kernel says about it.

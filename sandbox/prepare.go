@@ -111,13 +111,13 @@ func (p *preparation) cleanup() error {
 
 func (p *preparation) onUndo(f func() error) { p.undo = append(p.undo, f) }
 
-func (p *preparation) lock(context.Context) error {
+func (p *preparation) lock(ctx context.Context) error {
 	exe, err := p.native.program()
 	if err != nil {
 		return err
 	}
 	p.exe = exe
-	f, err := lockRun(p.spec.RunDir)
+	f, err := lockRun(ctx, p.spec.RunDir)
 	if err != nil {
 		return err
 	}

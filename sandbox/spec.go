@@ -37,6 +37,9 @@ type Limits struct {
 	Output    int    // bytes kept of each output stream of a call (256 KiB)
 }
 
+// minFiles lets the hand serve its 32 requests: the limit is for all processes.
+const minFiles = 256
+
 const (
 	agentID   = 1000
 	agentHome = "/home/agent"
@@ -80,6 +83,9 @@ func (s *Spec) check() error {
 		}
 	}
 	s.Limits.fill()
+	if s.Limits.OpenFiles < minFiles {
+		return fmt.Errorf("limit of %d open files is below %d, which the hand itself needs", s.Limits.OpenFiles, minFiles)
+	}
 	return nil
 }
 

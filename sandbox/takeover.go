@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"cairn/sandbox/cgroup"
 )
@@ -30,9 +31,13 @@ func KillGroup(ctx context.Context, path string) error {
 	return g.Remove(ctx)
 }
 
+// lockWait bounds the wait for a run folder. A worker killed between a clone
+// and the exec leaves a child that holds its lock for a moment longer.
+const lockWait = time.Second
+
 // lockRun locks the run folder for this process. The kernel frees the lock
 // when the process ends, in whatever way.
-func lockRun(dir string) (*os.File, error) {
+func lockRun(ctx context.Context, dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
@@ -40,12 +45,18 @@ func lockRun(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	for end := time.Now().Add(lockWait); ; time.Sleep(5 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(end) && ctx.Err() == nil {
+			continue
+		}
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("run folder %s: %w", dir, ErrBusy)
+			err = ErrBusy
 		}
 		return nil, fmt.Errorf("lock run folder %s: %w", dir, err)
 	}
-	return f, nil
 }

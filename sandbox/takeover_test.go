@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 func helperCommand(mode string, s Spec, lower string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), "SANDBOX_TEST_HELPER="+mode, "HELPER_ID="+s.ID, "HELPER_RUN="+s.RunDir,
-		"HELPER_HAND="+handProgram, "HELPER_LOWER="+lower, "HELPER_SLOTS="+os.TempDir()+"/cairn-test-slots")
+		"HELPER_HAND="+handProgram, "HELPER_LOWER="+lower)
 	c.Stderr = os.Stderr
 	return c
 }
@@ -101,6 +102,11 @@ func TestStoppedWorkerIsTakenOver(t *testing.T) {
 		t.Errorf("second owner: %v", err)
 	}
 	other := testSpec(t)
+	other.RunDir = s.RunDir
+	if _, err := newNative(t).Prepare(context.Background(), other); !errors.Is(err, ErrBusy) {
+		t.Errorf("second owner of the folder: %v", err)
+	}
+	other = testSpec(t)
 	other.ID = s.ID
 	if _, err := newNative(t).Prepare(context.Background(), other); !errors.Is(err, ErrBusy) {
 		t.Errorf("second owner of the id: %v", err)
@@ -165,7 +171,7 @@ func state(t *testing.T) string {
 	must(t, err)
 	groups := 0
 	for _, c := range []string{"pids", "memory", "freezer", "cpuacct", "unified"} {
-		if names, err := os.ReadDir("/sys/fs/cgroup/" + c + "/cairn-test"); err == nil {
+		if names, err := os.ReadDir("/sys/fs/cgroup/" + c + "/" + testParent); err == nil {
 			for _, n := range names {
 				if n.IsDir() {
 					groups++
@@ -253,5 +259,83 @@ func TestLostThreadIsNeverTheFirst(t *testing.T) {
 				t.Errorf("thread %s is in %s", task.Name(), now)
 			}
 		}
+	}
+}
+
+// TestWorkerDiesAtAnyPoint kills a worker at many moments of its preparation
+// and work; the next one always gets a working sandbox.
+func TestWorkerDiesAtAnyPoint(t *testing.T) {
+	needRoot(t)
+	lower := workspaceOfWorker(t)
+	n, s := newNative(t), testSpec(t)
+	path := "/" + testParent + "/" + s.ID
+	for ms := range 24 {
+		c := helperCommand("work", s, lower)
+		must(t, c.Start())
+		time.Sleep(time.Duration(ms*2) * time.Millisecond)
+		must(t, c.Process.Kill())
+		_, _ = c.Process.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		must(t, KillGroup(ctx, path))
+		cancel()
+		s.Lowers = []string{lower}
+		i, err := n.Prepare(context.Background(), s)
+		if err != nil {
+			t.Fatalf("after %d ms: %v", ms*2, err)
+		}
+		shell(t, i, "cat lower >/dev/null && echo x >> log")
+		must(t, i.Close())
+	}
+	b, err := os.ReadFile(s.RunDir + "/upper/log")
+	if err != nil || len(b) != 24*2 {
+		t.Errorf("%q %v", b, err)
+	}
+}
+
+func TestManySandboxesAtOnce(t *testing.T) {
+	n := newNative(t)
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			i, err := n.Prepare(context.Background(), testSpec(t))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r, err := i.Exec(context.Background(), ExecRequest{Shell: "sleep 0.2; ls /proc | grep -c '^[0-9]'; cat /proc/self/uid_map"})
+			if err != nil || !strings.HasPrefix(r.Stdout.Text(), "5\n") && !strings.HasPrefix(r.Stdout.Text(), "4\n") {
+				t.Errorf("%q %v", r.Stdout.Text(), err)
+			}
+			if err := i.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestCgroupVersion2 takes the other way into the control group: the hand
+// clones into it. Controllers are version 1's on such a host, so nothing is
+// bounded here.
+func TestCgroupVersion2(t *testing.T) {
+	needRoot(t)
+	if _, err := os.Stat("/sys/fs/cgroup/unified/cgroup.procs"); err != nil {
+		t.Skip("no version 2 hierarchy beside version 1: there Detect's own choice is tested by all other tests")
+	}
+	n := newNative(t)
+	n.tree = cgroup.V2("/sys/fs/cgroup/unified")
+	i, err := n.Prepare(context.Background(), testSpec(t))
+	must(t, err)
+	shell(t, i, "(setsid sleep 1000 >/dev/null 2>&1 &); cat /proc/self/cgroup")
+	if pids, err := i.prep.group.Payload(); err != nil || len(pids) != 1 {
+		t.Error(pids, err)
+	}
+	if k := i.Report().Control(CgroupKill); k.Observed == nil || !*k.Observed {
+		t.Errorf("%+v", k)
+	}
+	must(t, i.Kill(context.Background()))
+	must(t, i.Close())
+	if i.prep.group.Exists() {
+		t.Error("the group is still there")
 	}
 }

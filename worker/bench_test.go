@@ -55,7 +55,7 @@ func (s *syncBuffer) String() string {
 
 const (
 	testParent = "cairn-test"
-	testTTL    = 2 * time.Second
+	crashTTL   = 3 * time.Second // of workers that are killed, and of their heirs; all others keep the default
 )
 
 func testSlots() string { return filepath.Join(os.TempDir(), "cairn-test-slots") }
@@ -119,7 +119,7 @@ func (b *bench) options(name string) worker.Options {
 	b.t.Cleanup(func() { native.Close() })
 	return worker.Options{
 		DB: b.base.Open(b.t, dbtest.Worker), Sandboxes: native, CgroupParent: testParent, DataDir: b.data, Gateway: b.gateway,
-		Name: name, Host: "test-host", LeaseTTL: testTTL, DrainGrace: 300 * time.Millisecond, ModelBackoff: 5 * time.Millisecond,
+		Name: name, Host: "test-host", DrainGrace: 300 * time.Millisecond, ModelBackoff: 5 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 	}
 }
@@ -261,6 +261,12 @@ func (b *bench) file(state run.State, name string) string {
 		b.t.Fatal(err)
 	}
 	return string(content)
+}
+
+// has reports whether a run's upper layer has a file with this content by now.
+func has(state run.State, name, content string) bool {
+	got, err := os.ReadFile(filepath.Join(state.Sandbox.Upper, name))
+	return err == nil && string(got) == content
 }
 
 // groups lists the control groups of a run that exist.

@@ -112,7 +112,7 @@ func (plan childPlan) do() error {
 	defer native.Close()
 	options := worker.Options{
 		DB: d, Sandboxes: native, CgroupParent: testParent, DataDir: plan.Data, Gateway: plan.Gateway, Name: plan.Name, Host: "test-host",
-		Queues: plan.Queues, LeaseTTL: testTTL, DrainGrace: 300 * time.Millisecond, ModelBackoff: 5 * time.Millisecond, Log: log,
+		Queues: plan.Queues, LeaseTTL: crashTTL, DrainGrace: 300 * time.Millisecond, ModelBackoff: 5 * time.Millisecond, Log: log,
 	}
 	if plan.DiePrep > 0 {
 		options.Sandboxes = dyingSandboxes{native, plan.DiePrep}

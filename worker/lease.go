@@ -15,10 +15,10 @@ import (
 )
 
 // keeper renews the leases of this worker's runs, by one routine on a connection of its own, and gives up
-// those that it could not renew for half their time. Giving up is decided by another routine, on the
+// those that it could not renew for half their time: there is time for two attempts. Giving up is decided by another routine, on the
 // monotonic clock: a database that hangs, or a process that was stopped, cannot delay it.
 //
-//	taken --renewed every ttl/3--> held --not renewed for ttl/2, or a later epoch holds it--> lost
+//	taken --renewed every ttl/5--> held --not renewed for ttl/2, or a later epoch holds it--> lost
 //	                                |--run ended or released--> dropped
 type keeper struct {
 	db     *db.DB
@@ -103,14 +103,22 @@ func (k *keeper) each(order func(*harness.Orders)) {
 	}
 }
 
+func (k *keeper) ofSpace(space event.ID, order func(*harness.Orders)) {
+	for _, h := range k.all() {
+		if h.lease.Space == space {
+			order(h.orders)
+		}
+	}
+}
+
 // renew is the routine of the connection. After a failure it comes again soon.
 func (k *keeper) renew(ctx context.Context) {
-	pause := k.ttl / 3
+	pause := k.ttl / 5
 	for wait(ctx, pause) {
-		pause = k.ttl / 3
+		pause = k.ttl / 5
 		if err := k.renewAll(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("leases were not renewed", "error", err)
-			pause = k.ttl / 20
+			pause = k.ttl / 40
 		}
 		k.checkOrders(ctx)
 	}
@@ -122,7 +130,7 @@ func (k *keeper) renewAll(ctx context.Context) error {
 	for i, h := range all {
 		leases[i] = h.lease
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.ttl/6)
+	ctx, cancel := context.WithTimeout(ctx, k.ttl/8)
 	defer cancel()
 	asked := time.Now()
 	k.loseStale(asked) // first: a renewal must not revive what was given up while the process stood still

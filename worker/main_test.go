@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,6 +33,10 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
+		flag.Parse()
+		if err := flag.Set("test.parallel", "6"); err != nil { // they wait more than they compute
+			fmt.Fprintln(os.Stderr, err)
+		}
 		code = m.Run()
 	}
 	os.RemoveAll(dir)

@@ -8,6 +8,7 @@ import (
 	"cairn/db"
 	"cairn/domain/event"
 	"cairn/domain/run"
+	"cairn/domain/space"
 	"cairn/worker/harness"
 )
 
@@ -30,6 +31,9 @@ func (w *Worker) watch(ctx context.Context) {
 func (w *Worker) notice(records []event.Record) error {
 	for i := range records {
 		r := &records[i]
+		if r.Kind == (space.Erased{}).Kind() {
+			w.keeper.ofSpace(r.StreamID, (*harness.Orders).Erase)
+		}
 		holding := w.keeper.find(r.StreamID)
 		if holding == nil {
 			continue

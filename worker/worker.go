@@ -52,13 +52,26 @@ func New(o Options) (*Worker, error) {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	w.queue, err = river.NewClient(riverpgxv5.New(o.DB.Pool()), &river.Config{
-		Queues: o.queues(), Workers: workers, FetchCooldown: db.FetchCooldown, JobTimeout: -1, Logger: o.Log,
+		Queues: o.queues(), Workers: workers, FetchCooldown: db.FetchCooldown, JobTimeout: -1, Logger: slog.New(warnings{o.Log.Handler()}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("worker: queue: %w", err)
 	}
 	return w, nil
 }
+
+// warnings passes what deserves attention: the queue tells its counts every few seconds otherwise.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
 
 // Name is what the worker is called in the log.
 func (w *Worker) Name() string { return w.o.Name }

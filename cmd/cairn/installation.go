@@ -117,6 +117,9 @@ func (in *installation) migrate(ctx context.Context, g *globals) error {
 	for _, m := range applied {
 		g.say("migrated %s %d %s", m.Schema, m.Version, m.Name)
 	}
+	if err == nil {
+		err = db.BindKey(ctx, in.ownerURL, in.keys)
+	}
 	if err != nil {
 		return asOwner(unavailable(err))
 	}

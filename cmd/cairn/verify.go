@@ -98,10 +98,11 @@ func logCheckpoint(g *globals) *cobra.Command {
 }
 
 func printCheckpoint(ctx context.Context, d *db.DB, in *installation, out io.Writer, log *slog.Logger) error {
-	if _, err := audit.NewCheckpointer(d, in.checkpointFile(), log).Once(ctx); err != nil {
+	c := audit.NewCheckpointer(d, in.checkpointFile(), log)
+	if _, err := c.Once(ctx); err != nil {
 		return err
 	}
-	newest, err := audit.NewestNote(ctx, d)
+	newest, err := c.Last(ctx)
 	if err != nil {
 		return err
 	}

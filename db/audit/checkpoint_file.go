@@ -22,8 +22,9 @@ import (
 // is appended again, whole. The same line twice means nothing.
 type File struct{ path string }
 
-// tailSize is how much of the file's end is read to find its last checkpoint.
-const tailSize = 64 << 10
+// tailSize is how much of the file's end is read to find its last checkpoint: some thirty lines. Should they all
+// be old ones, repeated by a process that was frozen, the newer ones are repeated too, which means nothing.
+const tailSize = 8 << 10
 
 // fileLine is one line of the file.
 type fileLine struct {

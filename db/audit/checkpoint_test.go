@@ -3,6 +3,7 @@ package audit_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,9 +157,12 @@ func TestCheckpointRefuses(t *testing.T) {
 		"cut":                       {sql: cutSql(f.sizes[1]), want: "cairn admin restored"},
 		"tree altered":              {sql: `UPDATE log.log_tree SET hash = sha256(hash)`, want: "its checkpoint says"},
 		"tree missing":              {sql: `TRUNCATE log.log_tree`, want: "is missing"},
+		"cut below":                 {sql: fmt.Sprintf(cut, f.signed-1), want: "ends at position"},
+		"gap":                       {sql: fmt.Sprintf(`DELETE FROM log.event WHERE id = (SELECT event_id FROM log.log_position WHERE position = %d)`, f.signed+1), want: "has no event"},
 		"event missing":             {sql: `DELETE FROM log.event WHERE id = (SELECT event_id FROM log.log_position ORDER BY position DESC LIMIT 1)`, want: "has no event"},
 		"checkpoint":                {sql: `UPDATE log.log_checkpoint SET note = reverse(note)`, want: "log verify"},
-		"another log":               {sql: `UPDATE log.log_identity SET log_id = gen_random_uuid()`, want: "of log"},
+		"another log":               {sql: `UPDATE log.log_identity SET log_id = gen_random_uuid()`, want: "its last checkpoint is of log"},
+		"file of another log":       {sql: `UPDATE log.log_identity SET log_id = gen_random_uuid(); TRUNCATE log.log_checkpoint, log.log_tree`, want: "a data folder of its own"},
 		"incarnation":               {sql: `UPDATE log.log_identity SET incarnation = 7`, want: "cairn admin restored"},
 		"another log file":          {sql: `TRUNCATE log.log_checkpoint, log.log_tree`, file: other.file, want: "signed by"},
 		"not a file of checkpoints": {sql: `SELECT 1`, file: garbage(t), want: "was overwritten"},

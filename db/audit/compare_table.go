@@ -44,6 +44,9 @@ func tablesOf(ctx context.Context, conn logq.DBTX, schema string) (map[string]ta
 	return tables, err
 }
 
+// pair is a table that both sides have.
+type pair struct{ live, rebuilt table }
+
 // compareSchemas compares every table of two schemas as its transaction sees them.
 func compareSchemas(ctx context.Context, tx pgx.Tx, live, rebuilt string) (differences []*Different, counts []TableCount, err error) {
 	ours, err := tablesOf(ctx, tx, live)
@@ -56,6 +59,7 @@ func compareSchemas(ctx context.Context, tx pgx.Tx, live, rebuilt string) (diffe
 	}
 	names := maps.Clone(ours)
 	maps.Copy(names, theirs)
+	pairs := map[string]pair{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		l, isLive := ours[name]
 		r, isRebuilt := theirs[name]
@@ -63,14 +67,10 @@ func compareSchemas(ctx context.Context, tx pgx.Tx, live, rebuilt string) (diffe
 			differences = append(differences, &Different{Table: name, Live: shape(l, isLive), Rebuilt: shape(r, isRebuilt)})
 			continue
 		}
-		found, rows, err := compareTable(ctx, tx, live, rebuilt, l, r)
-		if err != nil {
-			return nil, nil, fmt.Errorf("compare %s: %w", name, err)
-		}
-		differences = append(differences, found...)
-		counts = append(counts, TableCount{Table: name, Rows: rows})
+		pairs[name] = pair{live: l, rebuilt: r}
 	}
-	return differences, counts, nil
+	found, counts, err := compareTables(ctx, tx, live, rebuilt, pairs)
+	return append(differences, found...), counts, err
 }
 
 // shape stands for a whole table where there is no row to show.
@@ -82,31 +82,49 @@ func shape(t table, exists bool) Row {
 	return Row{"primary key": &key, "columns": &columns}
 }
 
-// compareTable compares by a hash of each row; only rows that differ are read.
-func compareTable(ctx context.Context, tx pgx.Tx, live, rebuilt string, l, r table) ([]*Different, int64, error) {
-	sql := fmt.Sprintf(`
-		WITH l AS MATERIALIZED (%s), r AS MATERIALIZED (%s), d AS (
-			SELECT coalesce(l.k, r.k) AS k, l.k IS NOT NULL AS in_live, r.k IS NOT NULL AS in_rebuilt
-			FROM l FULL JOIN r ON l.k = r.k WHERE l.h IS DISTINCT FROM r.h ORDER BY coalesce(l.k, r.k) COLLATE "C" LIMIT %d)
-		SELECT (SELECT count(*) FROM l), coalesce((SELECT array_agg(k) FROM d), '{}')`,
-		hashes(live, l), hashes(rebuilt, r), maxDifferences)
-	var rows int64
-	var keys []string
+// compareTables compares all of them in one statement, by a hash of each row; only rows that differ are read.
+func compareTables(ctx context.Context, tx pgx.Tx, live, rebuilt string, pairs map[string]pair) (differences []*Different, counts []TableCount, err error) {
+	names := slices.Sorted(maps.Keys(pairs))
+	if len(names) == 0 {
+		return nil, nil, nil
+	}
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf(`
+			(WITH l AS MATERIALIZED (%s), r AS MATERIALIZED (%s), d AS (
+				SELECT coalesce(l.k, r.k) AS k FROM l FULL JOIN r ON l.k = r.k
+				WHERE l.h IS DISTINCT FROM r.h ORDER BY coalesce(l.k, r.k) COLLATE "C" LIMIT %d)
+			SELECT %d, (SELECT count(*) FROM l), coalesce((SELECT array_agg(k) FROM d), '{}'))`,
+			hashes(live, pairs[name].live), hashes(rebuilt, pairs[name].rebuilt), maxDifferences, i)
+	}
 	if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on"); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	if err := tx.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&rows, &keys); err != nil {
-		return nil, 0, err
+	rows, err := tx.Query(ctx, strings.Join(parts, " UNION ALL ")+" ORDER BY 1", pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, nil, fmt.Errorf("compare: %w", err)
 	}
-	var differences []*Different
-	for _, key := range keys {
-		d, err := difference(ctx, tx, live, rebuilt, l, r, key)
-		if err != nil {
-			return nil, 0, err
+	type result struct {
+		I    int
+		Rows int64
+		Keys []string
+	}
+	results, err := pgx.CollectRows(rows, pgx.RowToStructByPos[result])
+	if err != nil {
+		return nil, nil, fmt.Errorf("compare: %w", err)
+	}
+	for _, r := range results {
+		p := pairs[names[r.I]]
+		counts = append(counts, TableCount{Table: p.live.name, Rows: r.Rows})
+		for _, key := range r.Keys {
+			d, err := difference(ctx, tx, live, rebuilt, p.live, p.rebuilt, key)
+			if err != nil {
+				return nil, nil, fmt.Errorf("compare %s: %w", p.live.name, err)
+			}
+			differences = append(differences, d)
 		}
-		differences = append(differences, d)
 	}
-	return differences, rows, nil
+	return differences, counts, nil
 }
 
 // hashes selects each row's key as text and a hash over its columns by name, so that their order in the

@@ -20,7 +20,7 @@ func NewBuildName() string { return newBuildName() }
 
 // VerifyShuffled folds the log in a random order that keeps the order of each stream, and compares.
 func VerifyShuffled(ctx context.Context, o ReplayOptions, random *rand.Rand) error {
-	b, err := startBuild(ctx, o)
+	b, err := startBuild(ctx, o, "")
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type Rebuilt struct {
 // was appended meanwhile, until less than a batch is left. When it fails, or the context ends, the schema is
 // dropped.
 func Rebuild(ctx context.Context, o ReplayOptions, until int64) (*Rebuilt, error) {
-	b, err := startBuild(ctx, o)
+	b, err := startBuild(ctx, o, "")
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +98,16 @@ type build struct {
 	position int64     // the last one whose rows are committed
 	events   int64
 	partial  bool // ends before the head, on purpose
+	borrowed bool // the schema was there and stays
 	swapped  bool
 }
 
-func startBuild(ctx context.Context, o ReplayOptions) (*build, error) {
-	b := &build{o: o.withDefaults(), schema: newBuildName()}
+// startBuild makes a schema, or borrows an empty one.
+func startBuild(ctx context.Context, o ReplayOptions, scratch string) (*build, error) {
+	b := &build{o: o.withDefaults(), schema: scratch, borrowed: scratch != ""}
+	if !b.borrowed {
+		b.schema = newBuildName()
+	}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, b.drop())
 	}
@@ -113,9 +118,6 @@ func (b *build) open(ctx context.Context) (err error) {
 	if b.reader, err = connect(ctx, b.o.URL, ""); err != nil {
 		return err
 	}
-	if err := dropAbandoned(ctx, b.reader); err != nil {
-		return err
-	}
 	if b.writer, err = connect(ctx, b.o.URL, b.schema); err != nil {
 		return err
 	}
@@ -123,8 +125,10 @@ func (b *build) open(ctx context.Context) (err error) {
 	if held, err := lockSchema(ctx, b.writer, b.schema); err != nil || !held {
 		return errors.Join(fmt.Errorf("schema %s is taken by another process", b.schema), err)
 	}
-	if err := db.MigrateView(ctx, b.o.URL, b.schema); err != nil {
-		return fmt.Errorf("schema %s: %w", b.schema, err)
+	if !b.borrowed {
+		if err := b.make(ctx); err != nil {
+			return err
+		}
 	}
 	// Tables without statistics that grow inside one transaction: a plan made for the empty table would scan
 	// it all for each row. What is lost in a crash is dropped anyway.
@@ -132,9 +136,19 @@ func (b *build) open(ctx context.Context) (err error) {
 	return err
 }
 
+func (b *build) make(ctx context.Context) error {
+	if err := dropAbandoned(ctx, b.reader); err != nil {
+		return err
+	}
+	if err := db.MigrateView(ctx, b.o.URL, b.schema); err != nil {
+		return fmt.Errorf("schema %s: %w", b.schema, err)
+	}
+	return nil
+}
+
 // drop ends the build and takes its schema away. It works also when the caller's context has ended.
 func (b *build) drop() error {
-	if b.swapped || b.writer == nil {
+	if b.swapped || b.borrowed || b.writer == nil {
 		return hangUp(b.reader, b.writer)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dropPatience)

@@ -23,6 +23,7 @@ type ReplayOptions struct {
 	Registry *event.Registry      // nil: the catalog
 	Project  db.Projector         // nil: projection.Apply
 	Orders   []Order              // of VerifyReplay; nil: both
+	Scratch  string               // of VerifyReplay: an empty schema that db.MigrateView made, left empty; "": make one
 	Progress func(ReplayProgress) // nil: none; called after every batch, from another goroutine
 }
 
@@ -68,7 +69,7 @@ type TableCount struct {
 // The snapshot keeps the database from cleaning rows that die while it lasts.
 func VerifyReplay(ctx context.Context, o ReplayOptions) (report ReplayReport, err error) {
 	began := time.Now()
-	b, err := startBuild(ctx, o)
+	b, err := startBuild(ctx, o, o.Scratch)
 	if err != nil {
 		return report, err
 	}

@@ -73,6 +73,32 @@ func TestReplayIsGreenWhileEightWritersAppend(t *testing.T) {
 	}
 }
 
+// TestReplayIsGreenWhileSpacesAreErased: rows, events and keys must be those of one moment.
+func TestReplayIsGreenWhileSpacesAreErased(t *testing.T) {
+	base := dbtest.New(t)
+	d := base.Open(t, dbtest.Server)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); {
+			team := dbtest.NewTeam(t, d, "demo")
+			team.Post(t, d, team.Converse(t, d), "text")
+			eraseSpace(t, d, team)
+			eraseAccount(t, d, team.Account)
+		}
+	}()
+	for verified := 0; ; verified++ {
+		if _, err := audit.VerifyReplay(t.Context(), options(base)); err != nil {
+			t.Errorf("verification %d: %v", verified, err)
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
 func TestReplayNamesWhatDiffers(t *testing.T) {
 	invented := dbtest.NewID()
 	for _, test := range []struct {

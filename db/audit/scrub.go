@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"cairn/domain/catalog"
 )
 
 // ScrubStep is one place in which a database keeps text beside its rows.
@@ -37,6 +39,8 @@ func (r ScrubReport) Clean() bool {
 // scrubPatience is how long transactions that are older than the scrub are waited for.
 const scrubPatience = 30 * time.Second
 
+const asSuperuser = "run it again as a superuser of the server"
+
 // unfinished is a step that could not be done for a reason that the operator can remove.
 type unfinished struct{ why, fix string }
 
@@ -61,6 +65,7 @@ func Scrub(ctx context.Context, url string) (report ScrubReport, err error) {
 		name string
 		fn   func(context.Context) (string, error)
 	}{
+		{"keys of erased subjects", s.keys},
 		{"schemas put aside", s.oldSchemas},
 		{"old transactions", s.oldTransactions},
 		{"row versions", s.rowVersions},
@@ -92,7 +97,7 @@ func asUnfinished(err error) (*unfinished, bool) {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && pg.Code == "42501":
-		return &unfinished{why: err.Error(), fix: "run it again as a superuser of the server"}, true
+		return &unfinished{why: err.Error(), fix: asSuperuser}, true
 	case ok && isLockTimeout(err):
 		return &unfinished{why: err.Error(), fix: "end the session that uses the table, and run it again"}, true
 	}
@@ -103,6 +108,11 @@ type scrub struct {
 	conn   *pgx.Conn
 	url    string
 	tables []string // rewritten, quoted
+}
+
+func (s *scrub) keys(ctx context.Context) (string, error) {
+	n, err := EnforceErasures(ctx, s.url, catalog.Registry())
+	return fmt.Sprintf("%d came back with a restored vault and were destroyed", n), err
 }
 
 func (s *scrub) oldSchemas(ctx context.Context) (string, error) {
@@ -123,8 +133,12 @@ func (s *scrub) oldSchemas(ctx context.Context) (string, error) {
 // oldTransactions waits: a rewrite keeps every row version that an older transaction may still see.
 func (s *scrub) oldTransactions(ctx context.Context) (string, error) {
 	var now string
-	if err := s.conn.QueryRow(ctx, "SELECT pg_current_xact_id()::xid::text").Scan(&now); err != nil {
+	var sees bool
+	if err := s.conn.QueryRow(ctx, "SELECT pg_current_xact_id()::xid::text, pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')").Scan(&now, &sees); err != nil {
 		return "", err
+	}
+	if !sees {
+		return "", &unfinished{why: "the role does not see the transactions of others", fix: asSuperuser}
 	}
 	deadline := time.Now().Add(scrubPatience)
 	for {

@@ -172,3 +172,28 @@ func TestSwapMendsDamagedRows(t *testing.T) {
 		t.Error("swapped twice")
 	}
 }
+
+// TestSwapAfterAnErasure rebuilds text that is erased before the swap: the erasure reaches the new tables as
+// well, and the old ones go.
+func TestSwapAfterAnErasure(t *testing.T) {
+	base := dbtest.New(t)
+	d := base.Open(t, dbtest.Server)
+	team, _ := busyTeam(t, d, plainly)
+	rebuilt, err := audit.Rebuild(t.Context(), options(base), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rebuilt.Close()
+	eraseSpace(t, d, team)
+	if _, err := rebuilt.Swap(t.Context(), audit.SwapOptions{RequireEqual: true}); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	err = base.Conn(t, "").QueryRow(t.Context(), "SELECT count(*) FROM view.message WHERE text IS NOT NULL").Scan(&left)
+	if err != nil || left > 0 {
+		t.Errorf("%d messages have text: %v", left, err)
+	}
+	if _, err := audit.DropOld(t.Context(), base.URL("")); err != nil {
+		t.Error(err)
+	}
+}

@@ -2,13 +2,16 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"cairn/db"
+	"cairn/db/embedded"
 	"cairn/domain/event"
 	"cairn/domain/run"
 )
@@ -22,7 +25,7 @@ func (b *bench) appends(ctx context.Context) ([]Result, error) {
 	var all []*series
 	for _, writers := range []int{1, 8, 32} {
 		full := &series{name: fmt.Sprintf("append with positions and reader, %d writers", writers), unit: "1/s", floor: "append alone"}
-		insert := &series{name: fmt.Sprintf("the same, %d writers", writers), unit: "1/s", floor: "single-row INSERT"}
+		insert := &series{name: fmt.Sprintf("the same, %d writers", writers), unit: "1/s", floor: "single-row INSERT"} // by pgbench, else by pgx
 		if writers > 1 {
 			full.atLeast = 0.65
 		}
@@ -91,7 +94,13 @@ func reading(ctx context.Context, d *db.DB, fn func([]event.Record)) (stop func(
 	return func() { cancel(); wg.Wait() }
 }
 
+// insertRate is what pgbench does with single-row inserts, or a pool of ours where there is no pgbench.
 func (b *bench) insertRate(ctx context.Context, writers int) (float64, error) {
+	script := "INSERT INTO public.bench_row (id, data) VALUES (gen_random_uuid(), '" + strings.ReplaceAll(output, "\n", " ") + "')"
+	tps, err := b.cluster.PGBench(ctx, "postgres", script, writers, b.options.Length)
+	if !errors.Is(err, embedded.ErrNoPGBench) {
+		return tps, err
+	}
 	config, err := pgxpool.ParseConfig(b.url)
 	if err != nil {
 		return 0, err

@@ -22,6 +22,7 @@ import (
 // bench is a migrated database with an account, a space and an agent.
 type bench struct {
 	options Options
+	cluster *embedded.Cluster
 	url     string // as cairn_server
 	owner   *pgx.Conn
 	keys    *db.Keyring
@@ -35,7 +36,7 @@ type bench struct {
 const connections = 40
 
 func prepare(ctx context.Context, o Options, cluster *embedded.Cluster) (*bench, error) {
-	b := &bench{options: o, url: cluster.URL("postgres", "cairn_server"), account: newID(), space: newID(), agent: newID()}
+	b := &bench{options: o, cluster: cluster, url: cluster.URL("postgres", "cairn_server"), account: newID(), space: newID(), agent: newID()}
 	owner := cluster.URL("postgres", cluster.Superuser())
 	if _, err := db.Migrate(ctx, owner); err != nil {
 		return nil, err

@@ -115,6 +115,7 @@ func hold(t *testing.T, base *dbtest.Database) (event.ID, func()) {
 func burn(t *testing.T, length time.Duration, seed uint64, mutation string) *fire {
 	t.Helper()
 	base := dbtest.New(t)
+	base.SkipReplay("events of a kind that only this test knows")
 	if mutation != "" {
 		mutate(t, base, mutation)
 	}
@@ -127,7 +128,10 @@ func burn(t *testing.T, length time.Duration, seed uint64, mutation string) *fir
 	}
 	c.distress(length)
 	c.end()
-	return judge(t, c, r, base)
+	if mutation != "" {
+		return judge(t, c, r, base, time.Second)
+	}
+	return judge(t, c, r, base, 5*time.Second)
 }
 
 // distress kills two processes, freezes one and holds an append open, at times that the seed gives.
@@ -160,14 +164,15 @@ func (c *crew) distress(length time.Duration) {
 	done.Wait()
 }
 
-func judge(t *testing.T, c *crew, r *reader, base *dbtest.Database) *fire {
+// judge gives positions patience to come: a mutation's never do.
+func judge(t *testing.T, c *crew, r *reader, base *dbtest.Database, patience time.Duration) *fire {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), base.URL(""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	log, wrong, err := Check(context.Background(), conn, 3*time.Second)
+	log, wrong, err := Check(context.Background(), conn, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,13 +242,15 @@ func TestPositionsUnderFire(t *testing.T) {
 	if len(f.wrong) > 0 || len(f.warnings) > 0 {
 		t.Errorf("seed %d:\n%s", seed, strings.Join(append(f.wrong, f.warnings...), "\n"))
 	}
-	if f.events < 500 {
+	if f.events < 200 {
 		t.Errorf("only %d events: too few to prove anything", f.events)
 	}
-	if at(f.delays, 1) > time.Second {
-		t.Errorf("an event waited %v for the reader: somebody waited for the frozen or the slow one", at(f.delays, 1))
+	// A frozen process or an open transaction would keep others for seconds. On a busy machine everything takes
+	// longer, which the medians tell.
+	if limit := 500*time.Millisecond + 10*at(f.delays, 0.5); at(f.delays, 1) > limit {
+		t.Errorf("an event waited %v for the reader, more than %v: somebody waited for the frozen or the slow one", at(f.delays, 1), limit)
 	}
-	if limit := 1500 * time.Millisecond; at(f.shared, 1) > limit {
+	if limit := time.Second + 10*at(f.shared, 0.5); at(f.shared, 1) > limit {
 		t.Errorf("an append on a shared stream took %v, more than %v", at(f.shared, 1), limit)
 	}
 }

@@ -72,6 +72,9 @@ func strikeOn(text string) error {
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	Use(&o)
 	d, err := db.Open(ctx, o)
+	if ctx.Err() != nil {
+		return nil // asked to end before it began
+	}
 	if err != nil {
 		return err
 	}

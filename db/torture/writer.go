@@ -99,18 +99,19 @@ type writer struct {
 	index   int
 	rng     *rand.Rand
 	n       int64
+	began   time.Time // of the append under way
 	private event.Ref
 	version int64
 }
 
 func (w *writer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		began := time.Now()
+		w.began = time.Now()
 		records, err := w.strike(context.WithoutCancel(ctx))
 		if err != nil {
 			return fmt.Errorf("%s, writer %d: %w", w.plan.Process, w.index, err)
 		}
-		if err := w.acks.add(records, w.plan.Process, began, time.Now()); err != nil {
+		if err := w.acks.add(records, w.plan.Process, w.began, time.Now()); err != nil {
 			return err
 		}
 		select {
@@ -186,7 +187,7 @@ func (w *writer) raw(ctx context.Context) ([]event.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Count = version + 1
+		b.Count, w.began = version+1, time.Now() // having lost a race is not waiting
 		records, err := w.db.Append(ctx, w.meta(), db.Expected{Change: event.Change{Stream: on, Events: []event.Event{Struck{b}}}, Version: version})
 		if !fault.Is(err, fault.Conflict) {
 			return records, err

@@ -42,19 +42,18 @@ CREATE TABLE vault.provider (
 -- +goose StatementBegin
 -- The first statement of every append: takes the gate in shared mode (a swap or an erasure holds it
 -- exclusively), then refuses with CN002 when a key that sealed the append's fields has been destroyed. Each
--- statement of this VOLATILE function sees what was committed before it began.
+-- statement of this VOLATILE function sees what was committed before it began. The subjects differ from each other.
 CREATE FUNCTION log.log_gate(sealed_by uuid[])
-RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     gone uuid;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(7236838231894510694);
-    IF cardinality(sealed_by) > 0 THEN
+    IF cardinality(sealed_by) > 0
+    AND (SELECT count(*) FROM vault.subject_key s WHERE s.subject = ANY (sealed_by) AND s.wrapped IS NOT NULL) < cardinality(sealed_by) THEN
         SELECT k INTO gone FROM unnest(sealed_by) AS k
         WHERE NOT EXISTS (SELECT FROM vault.subject_key s WHERE s.subject = k AND s.wrapped IS NOT NULL) LIMIT 1;
-        IF gone IS NOT NULL THEN
-            RAISE EXCEPTION 'the key of subject % is destroyed', gone USING ERRCODE = 'CN002';
-        END IF;
+        RAISE EXCEPTION 'the key of subject % is destroyed', gone USING ERRCODE = 'CN002';
     END IF;
 END $$;
 -- +goose StatementEnd

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,7 @@ type Group struct {
 	hand    []string // folders that the hand joins
 	payload []string // folders that the payload joins
 	all     []string // every folder, children first
+	on      []string // version 2: controllers in use
 }
 
 // Limits of the payload.
@@ -31,7 +33,7 @@ type Limits struct {
 // error: see Exists.
 func (g *Group) Create(l Limits) error {
 	if g.version == 2 {
-		if err := delegate(filepath.Dir(filepath.Dir(g.base)), filepath.Dir(g.base)); err != nil {
+		if err := g.delegate(filepath.Dir(filepath.Dir(g.base)), filepath.Dir(g.base)); err != nil {
 			return err
 		}
 	}
@@ -43,7 +45,7 @@ func (g *Group) Create(l Limits) error {
 			return err
 		}
 		if g.version == 2 && g.all[i] == g.base {
-			if err := delegate(g.base); err != nil {
+			if err := g.delegate(g.base); err != nil {
 				return err
 			}
 		}
@@ -52,31 +54,40 @@ func (g *Group) Create(l Limits) error {
 }
 
 // delegate makes the controllers available to the children of each folder.
-func delegate(folders ...string) error {
+func (g *Group) delegate(folders ...string) error {
 	for _, f := range folders {
 		if err := os.MkdirAll(f, 0o755); err != nil {
 			return err
 		}
-		if err := write(f, "cgroup.subtree_control", "+pids +memory"); err != nil {
-			return fmt.Errorf("%w (a group with processes of its own cannot have children with controllers: start the worker in a child group)", err)
+		for _, c := range g.on {
+			if err := write(f, "cgroup.subtree_control", "+"+c); err != nil {
+				return fmt.Errorf("%w (a group with processes of its own cannot have children with controllers: start the worker in a child group)", err)
+			}
 		}
 	}
 	return nil
 }
 
+// bound limits the payload, and the whole group by a reserve more.
 func (g *Group) bound(l Limits) error {
-	pids, memory, whole := g.payload[0], g.payload[0], g.base
-	pidsWhole, memoryFile := whole, "memory.max"
-	if g.version == 1 {
-		memory, memoryFile = g.payload[1], "memory.limit_in_bytes"
-		pidsWhole, whole = g.hand[0], g.hand[1]
+	set := func(whole, payload, file string, value, reserve uint64) error {
+		return errors.Join(
+			write(whole, file, strconv.FormatUint(value+reserve, 10)),
+			write(payload, file, strconv.FormatUint(value, 10)))
 	}
-	return errors.Join(
-		write(whole, memoryFile, strconv.FormatUint(l.Memory+ReserveMemory, 10)),
-		write(memory, memoryFile, strconv.FormatUint(l.Memory, 10)),
-		write(pidsWhole, "pids.max", strconv.FormatUint(l.Pids+ReservePids, 10)),
-		write(pids, "pids.max", strconv.FormatUint(l.Pids, 10)),
-	)
+	if g.version == 1 {
+		return errors.Join(
+			set(g.hand[0], g.payload[0], "pids.max", l.Pids, ReservePids),
+			set(g.hand[1], g.payload[1], "memory.limit_in_bytes", l.Memory, ReserveMemory))
+	}
+	var err error
+	if slices.Contains(g.on, "pids") {
+		err = set(g.base, g.payload[0], "pids.max", l.Pids, ReservePids)
+	}
+	if slices.Contains(g.on, "memory") {
+		err = errors.Join(err, set(g.base, g.payload[0], "memory.max", l.Memory, ReserveMemory))
+	}
+	return err
 }
 
 // Exists tells whether any folder of the group is there.
@@ -140,11 +151,7 @@ func (g *Group) Member(pid int) error {
 		if err != nil {
 			return err
 		}
-		found := false
-		for _, p := range pids {
-			found = found || p == pid
-		}
-		if !found {
+		if !slices.Contains(pids, pid) {
 			return fmt.Errorf("process %d is not in %s", pid, d)
 		}
 	}

@@ -40,7 +40,12 @@ var ErrUnavailable = errors.New("control groups are not usable")
 type Tree struct {
 	v1 map[string]string // controller -> mount point
 	v2 string            // mount point, when the controllers are there
+	on []string          // version 2: controllers that bound a group
 }
+
+// V2 gives the version 2 hierarchy at mount. Only the named controllers (of
+// pids and memory) bound its groups: with none, a group can still be killed.
+func V2(mount string, controllers ...string) *Tree { return &Tree{v2: mount, on: controllers} }
 
 // Version is 1 or 2.
 func (t *Tree) Version() int {
@@ -92,7 +97,7 @@ func detect(mountinfo io.Reader) (*Tree, error) {
 			return nil, fmt.Errorf("%w: %s has no controller %s; enable it in the kernel or delegate it", ErrUnavailable, v2, c)
 		}
 	}
-	return &Tree{v2: v2}, nil
+	return V2(v2, "pids", "memory"), nil
 }
 
 var validPath = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}){2,4}$`)
@@ -106,7 +111,7 @@ func (t *Tree) Open(path string) (*Group, error) {
 	if t.v2 != "" {
 		base := t.v2 + path
 		return &Group{
-			Path: path, version: 2, base: base,
+			Path: path, version: 2, base: base, on: t.on,
 			hand: []string{base + "/hand"}, payload: []string{base + "/payload"},
 			all: []string{base + "/payload", base + "/hand", base},
 		}, nil

@@ -53,6 +53,7 @@ func Enter(p *Plan, payload func(func() error) error) ([]string, error) {
 		{control: userNS, run: noNestedUserNS},
 		{control: rlimits, run: setLimits, report: true, instead: nothing},
 		{control: cgroupKill, run: on(joinPayload)},
+		{control: userNS, run: on(newKeyring)},
 		{control: dropCaps, run: on(dropBounding), instead: nothing},
 		{control: dropCaps, run: becomeAgent, report: true},
 		{control: noNewPrivs, run: setNoNewPrivs, report: true, instead: nothing},

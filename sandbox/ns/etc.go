@@ -78,8 +78,11 @@ func copyAlternatives() error {
 		return err
 	}
 	for _, n := range names {
+		if strings.HasSuffix(n.Name(), ".gz") {
+			continue
+		}
 		to, err := os.Readlink(from + "/" + n.Name())
-		if err != nil || !strings.HasPrefix(to, "/usr/") || strings.HasPrefix(to, "/usr/share/man") || strings.HasSuffix(to, ".gz") {
+		if err != nil || !strings.HasPrefix(to, "/usr/") {
 			continue
 		}
 		if err := os.Symlink(to, stage+from+"/"+n.Name()); err != nil {

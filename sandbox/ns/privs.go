@@ -17,6 +17,9 @@ func noNestedUserNS(*Plan) error {
 }
 
 func setLimits(p *Plan) error {
+	if err := ordinaryVictim(); err != nil {
+		return err
+	}
 	limits := []struct {
 		what  int
 		value uint64
@@ -37,6 +40,27 @@ func setLimits(p *Plan) error {
 		}
 	}
 	return nil
+}
+
+// ordinaryVictim takes back the protection from the kernel's memory killer
+// that a worker may have and its children inherit.
+func ordinaryVictim() error {
+	const name = "/proc/self/oom_score_adj"
+	b, err := os.ReadFile(name)
+	if err != nil || !strings.HasPrefix(string(b), "-") {
+		return err
+	}
+	return os.WriteFile(name, []byte("0"), 0)
+}
+
+// newKeyring leaves the worker's session keyring, whose keys every process
+// that inherits it may read.
+func newKeyring(*Plan) error {
+	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0) // 0: a new one without a name
+	if err == nil || err == unix.ENOSYS {                                  // a kernel without keyrings
+		return nil
+	}
+	return fmt.Errorf("session keyring: %w", err)
 }
 
 // joinPayload moves the calling thread, and with it every program it will

@@ -19,7 +19,7 @@ import (
 func (l *loop) doCall(state run.State, call run.Call, again bool) (over bool, err error) {
 	act, err := tool.Parse(call.Tool, call.Arguments.Text())
 	if err != nil && !again {
-		return false, l.give(call, run.OutcomeError, err.Error())
+		return false, l.give(call, run.OutcomeError, bounded(err.Error()))
 	}
 	if err != nil { // made by a version that read these arguments
 		return false, l.give(call, run.OutcomeInDoubt, agent.Doubt(call))
@@ -94,7 +94,7 @@ func (l *loop) act(state run.State, call run.Call, act tool.Act) run.ReturnTool 
 func (l *loop) stopped(result tool.Result, err error, took time.Duration) tool.Result {
 	seen := result.Text
 	switch why := context.Cause(l.orders.work); {
-	case errors.Is(why, cancelled):
+	case errors.Is(why, cancelled) || errors.Is(why, wiped):
 		result.Outcome, result.Text = run.OutcomeCancelled, agent.Stopped(agent.StoppedByCancel, took)
 	case errors.Is(why, drained):
 		result.Outcome, result.Text = run.OutcomeCancelled, agent.Stopped(agent.StoppedByDrain, took)

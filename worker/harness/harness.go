@@ -157,6 +157,8 @@ func (l *loop) halt(state run.State) (over bool, err error) {
 		return true, l.release()
 	case why == outOfTime || !time.Now().Before(state.Deadline):
 		return true, l.end(run.Ending{Outcome: run.StatusFailed, Code: run.CodeLimitWall, Message: failure(run.CodeLimitWall, state)})
+	case why == wiped:
+		return true, l.end(run.Ending{Outcome: run.StatusFailed, Code: run.CodeContentErased})
 	case why != nil && why != cancelled:
 		return true, why
 	case why == cancelled:

@@ -12,12 +12,13 @@ var (
 	cancelled = errors.New("cancelled")
 	drained   = errors.New("drained")
 	outOfTime = errors.New("out of time")
+	wiped     = errors.New("erased")
 )
 
 // Orders reach a run from outside while it is under way. The first one that stops the work stays.
 //
 //	working --Drain--> draining (no new step) --Interrupt--> stopped
-//	working --Cancel, deadline--> stopped
+//	working --Cancel, Erase, deadline--> stopped
 type Orders struct {
 	work     context.Context
 	stop     context.CancelCauseFunc
@@ -34,6 +35,9 @@ func NewOrders(held context.Context) *Orders {
 // Cancel stops the call under way; the log holds the request to cancel the run.
 func (o *Orders) Cancel() { o.stop(cancelled) }
 
+// Erase stops the call under way: the space's key is gone, and this process may still remember its text.
+func (o *Orders) Erase() { o.stop(wiped) }
+
 // Drain lets the call under way end and has the run handed back then.
 func (o *Orders) Drain() { o.once.Do(func() { close(o.draining) }) }
 
@@ -43,7 +47,7 @@ func (o *Orders) Interrupt() {
 	o.stop(drained)
 }
 
-// Why is cancelled, drained or outOfTime, or nil while the run may go on.
+// Why is cancelled, drained, outOfTime or wiped, or nil while the run may go on.
 func (o *Orders) Why() error {
 	if cause := context.Cause(o.work); cause != nil {
 		return cause

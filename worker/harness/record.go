@@ -69,7 +69,15 @@ func (l *loop) give(call run.Call, outcome, text string) error {
 
 func (l *loop) giveResult(result run.ReturnTool) error {
 	result.Target, result.Epoch = l.claim.Target, l.claim.Epoch
-	return l.whenErased(l.record(result, "call_returned"))
+	err := l.record(result, "call_returned")
+	if fault.Is(err, fault.Invalid) { // what cannot be recorded must not keep the run from going on
+		result.Output = "error: the result cannot be recorded: " + bounded(err.Error())
+		if result.Outcome == run.OutcomeOK {
+			result.Outcome = run.OutcomeError
+		}
+		err = l.record(result, "call_returned")
+	}
+	return l.whenErased(err)
 }
 
 // whenErased ends a run whose space was erased under it. That is its end, so that errEnded stops the loop.

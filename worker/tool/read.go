@@ -56,7 +56,7 @@ func (a *readArguments) part(read sandbox.ReadResult, most int64) Result {
 	var b strings.Builder
 	line, size := int64(0), int64(0)
 	next := int64(0) // first line that was asked for and does not fit
-	for text := range strings.Lines(string(read.Data)) {
+	for text := range strings.Lines(clean(string(read.Data))) {
 		line++
 		if line < first || a.LineCount != nil && line >= first+*a.LineCount {
 			continue
@@ -65,7 +65,7 @@ func (a *readArguments) part(read sandbox.ReadResult, most int64) Result {
 		if next == 0 && int64(b.Len()+len(text)) > most {
 			next = line
 			if b.Len() == 0 {
-				b.WriteString(upTo(clean(text), int(most)))
+				b.WriteString(upTo(text, int(most)))
 				next = line + 1
 			}
 		}

@@ -55,38 +55,46 @@ func shellResult(exec sandbox.ExecResult, seconds, most int64) Result {
 	default:
 		r.Text = fmt.Sprintf("exit code: unknown (killed by signal %d)\n", exec.Signal)
 	}
-	out, err := share(exec.Stdout.Total, exec.Stderr.Total, most)
-	text, cut := stream(exec.Stdout, out)
+	out, err := readable(exec.Stdout), readable(exec.Stderr)
+	room, errRoom := share(out.size(), err.size(), int(most))
+	text, cut := clip(out.head, out.tail, out.missing, room)
 	r.Text, r.Truncated = r.Text+text, cut
 	if exec.Stderr.Total > 0 {
 		if text != "" && text[len(text)-1] != '\n' {
 			r.Text += "\n"
 		}
-		text, cut = stream(exec.Stderr, err)
+		text, cut = clip(err.head, err.tail, err.missing, errRoom)
 		r.Text, r.Truncated = r.Text+"stderr:\n"+text, r.Truncated || cut
 	}
 	return r
 }
 
-// share gives each stream half of the room, and what the other one leaves.
-func share(out, err, most int64) (int, int) {
-	if out+err <= most {
-		return int(out), int(err)
-	}
-	half := most / 2
-	if err <= half {
-		return int(most - err), int(err)
-	}
-	if out <= half {
-		return int(out), int(most - out)
-	}
-	return int(most - half), int(half)
+// words is what a stream held, as text.
+type words struct {
+	head, tail string
+	missing    int64 // bytes between them
 }
 
-func stream(o sandbox.Output, most int) (string, bool) {
+func (w words) size() int { return len(w.head) + len(w.tail) }
+
+func readable(o sandbox.Output) words {
 	missing := o.Total - int64(len(o.Head)+len(o.Tail))
 	if missing == 0 { // a character may lie across the two parts
-		return clip(clean(string(o.Bytes())), "", 0, most)
+		return words{head: clean(string(o.Bytes()))}
 	}
-	return clip(clean(string(o.Head)), clean(string(o.Tail)), missing, most)
+	return words{clean(string(o.Head)), clean(string(o.Tail)), missing}
+}
+
+// share gives each stream half of the room, and what the other one leaves.
+func share(out, err, most int) (int, int) {
+	half := most / 2
+	switch {
+	case out+err <= most:
+		return out, err
+	case err <= half:
+		return most - err, err
+	case out <= half:
+		return out, most - out
+	}
+	return most - half, half
 }
