@@ -154,3 +154,24 @@ func checkLine(t *testing.T, name string, words []string) {
 		}
 	}
 }
+
+var page = regexp.MustCompile(`docs/[a-z0-9/-]+\.md`)
+
+// TestHelpNamesRealPages: a page that the source of a command names exists.
+func TestHelpNamesRealPages(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range page.FindAllString(string(source), -1) {
+			if _, err := os.Stat("../../" + name); err != nil {
+				t.Errorf("%s names a page: %v", file, err)
+			}
+		}
+	}
+}

@@ -126,17 +126,6 @@ func (in *installation) migrate(ctx context.Context, g *globals) error {
 	return nil
 }
 
-// settle opens the log once as the server. On a new database it leaves the mark of the deployment key there,
-// which a worker needs and may not write; keys that do not fit are refused here, and not by children that die.
-func (in *installation) settle(ctx context.Context) error {
-	d, err := in.open(ctx, in.serverURL, "cairn up", slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	d.Close()
-	return nil
-}
-
 // asOwner tells what to do about a database role that may not do what a command needs.
 func asOwner(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" && exitCode(err) != exitUsage {

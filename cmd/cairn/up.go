@@ -60,9 +60,6 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	if err := in.migrate(ctx, g); err != nil {
 		return err
 	}
-	if err := in.settle(ctx); err != nil {
-		return err
-	}
 	if err := portFree(f.listen); err != nil {
 		return err
 	}
