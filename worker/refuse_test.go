@@ -210,8 +210,10 @@ func scripted(t *testing.T, answers ...string) gateway.Model {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", delta)
 	}))
 	t.Cleanup(server.Close)
-	return gateway.Model{Name: "scripted", Protocol: gateway.ProtocolOpenAIChat, BaseURL: server.URL + "/v1", Upstream: "scripted",
-		Timeout: 10 * time.Second, Idle: 5 * time.Second}
+	return gateway.Model{
+		Name: "scripted", Protocol: gateway.ProtocolOpenAIChat, BaseURL: server.URL + "/v1", Upstream: "scripted",
+		Timeout: 10 * time.Second, Idle: 5 * time.Second,
+	}
 }
 
 func call(id, name, arguments string) string {

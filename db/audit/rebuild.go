@@ -192,6 +192,8 @@ func (b *build) foldUntil(ctx context.Context, until int64) error {
 }
 
 func (b *build) folder(opener *db.Opener, to sender, head int64) *folder {
-	return &folder{opener: opener, project: b.o.Project, to: to, progress: b.o.Progress,
-		began: time.Now(), head: head, position: b.position, events: b.events}
+	return &folder{
+		opener: opener, project: b.o.Project, to: to, progress: b.o.Progress,
+		began: time.Now(), head: head, position: b.position, events: b.events,
+	}
 }

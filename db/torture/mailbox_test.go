@@ -155,7 +155,8 @@ func TestLocksOfManyStreamsLeaveConnectionsToAppend(t *testing.T) {
 			_, err := d.Execute(context.Background(), wish{on, func([]string) ([]string, error) {
 				if tries++; tries <= 3 { // as unlucky as it takes to lock
 					if _, err := other.Append(context.Background(), dbtest.Meta(event.System), db.Expected{
-						Change: event.Change{Stream: on, Events: []event.Event{Named{fmt.Sprint(tries)}}}, Version: int64(tries - 1)}); err != nil {
+						Change: event.Change{Stream: on, Events: []event.Event{Named{fmt.Sprint(tries)}}}, Version: int64(tries - 1),
+					}); err != nil {
 						t.Error(err)
 					}
 				}
