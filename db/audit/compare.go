@@ -122,6 +122,11 @@ func (c *comparison) pass(ctx context.Context, order Order, report *ReplayReport
 		if err := f.run(ctx, whole(q, rest, &after)); err != nil {
 			return err
 		}
+		if rest == ByPosition {
+			if err := f.requireReached(identity.Head); err != nil {
+				return err
+			}
+		}
 		report.Position, report.Events = max(report.Position, f.position), f.events
 		return c.tables(ctx, tx, opener, order, report)
 	})

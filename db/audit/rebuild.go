@@ -188,6 +188,9 @@ func (b *build) foldUntil(ctx context.Context, until int64) error {
 	f := b.folder(opener, b.writer, head)
 	err = f.run(ctx, positions(logq.New(b.reader), &after, until))
 	b.position, b.events = f.position, f.events
+	if err == nil {
+		err = f.requireReached(min(until, head))
+	}
 	return err
 }
 
