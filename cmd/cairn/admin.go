@@ -47,6 +47,13 @@ func adminRestored(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				destroyed, err := audit.EnforceErasures(ctx, in.direct(), catalog.Registry())
+				if err != nil {
+					return fmt.Errorf("the new incarnation began, but keys of erased subjects may be back with the vault's backup: %w", err)
+				}
+				if destroyed > 0 {
+					g.say("destroyed %d keys of erased subjects again, which the vault's backup had brought back", destroyed)
+				}
 				again, err := audit.EnforceErasures(ctx, in.direct(), catalog.Registry())
 				if err != nil {
 					return err
