@@ -96,7 +96,7 @@ type decided struct {
 // attempt decides the open requests and appends what they want. It answers what it can and returns the
 // requests that must be decided again. held is the advisory key that the caller holds already.
 func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int64) []*request {
-	v := &view{registry: d.registry, states: map[event.ID]state{}, base: map[event.ID]int64{}}
+	v := d.newView()
 	load := d.cached
 	if fresh {
 		load = d.reload
@@ -152,7 +152,10 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 // reload fills the view with what the log holds now.
 func (d *DB) reload(ctx context.Context, v *view, streams []event.Ref) error {
 	for _, stream := range streams {
-		if _, ok := v.states[stream.ID]; ok {
+		if entry, ok := v.states[stream.ID]; ok {
+			if err := entry.of(stream); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := d.refresh(ctx, v, stream); err != nil {
@@ -255,7 +258,7 @@ func (d *DB) complete(f *flush, v *view, held int64) {
 
 func (d *DB) settleStates(f *flush, v *view) {
 	for _, h := range f.heads {
-		d.states.put(h.stream.ID, v.states[h.stream.ID])
+		d.states.put(h.stream.ID, v.states[h.stream.ID], v.generation)
 	}
 	for i := range f.events {
 		if _, ok := f.events[i].(event.Eraser); ok {

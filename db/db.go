@@ -111,6 +111,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	d.noPositions = o.NoPositions
 	d.background.Go(func() { d.bell.run(background) })
+	d.background.Go(func() { d.watchErasures(background) })
 	return d, nil
 }
 

@@ -49,8 +49,10 @@ func (d *DB) insertJobs(ctx context.Context, tx pgx.Tx, jobs []dispatch.Job) err
 	return nil
 }
 
-// staleClaim is how long a running job may take to claim its run before another one is inserted.
-const staleClaim = 30 * time.Second
+// staleClaim is how long a running job may take to claim its run before another one is inserted. Claiming is
+// the first thing that a job does, and a job too many is harmless: so a run whose worker died in between
+// waits no longer than this.
+const staleClaim = 5 * time.Second
 
 // Redispatch inserts a job for every run that waits for a worker but has no live job: the queue may have
 // lost it, the log has not. It answers how many were missing.

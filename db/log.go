@@ -68,14 +68,7 @@ func (d *DB) Decode(ctx context.Context, r *event.Record) (event.Event, error) {
 }
 
 func (d *DB) decode(ctx context.Context, r event.Record) (event.Event, error) {
-	e, err := d.registry.Decode(r.Kind, r.Schema, r.Data)
-	if err != nil {
-		return nil, fmt.Errorf("event %s: %w", r.ID, err)
-	}
-	if e, err = d.sealer.open(ctx, r.StreamID, e); err != nil {
-		return nil, fmt.Errorf("event %s: %w", r.ID, err)
-	}
-	return e, nil
+	return (&Opener{registry: d.registry, sealer: d.sealer}).Decode(ctx, &r)
 }
 
 // Identity says which log this is and how far it goes.

@@ -17,6 +17,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"cairn/db/internal/logq"
 	"cairn/domain/fault"
 	"cairn/migrations"
 )
@@ -57,6 +58,20 @@ func Migrate(ctx context.Context, url string) ([]Migration, error) {
 		applied = append(applied, done...)
 	}
 	return applied, nil
+}
+
+// BindKey ties a migrated database to its deployment key, so that a worker may be the first to open it. A
+// database that is tied to another key stays so: opening it refuses.
+func BindKey(ctx context.Context, url string, keys *Keyring) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("bind the deployment key: %w", err)
+	}
+	defer conn.Close(ctx)
+	if err := logq.New(conn).DeploymentCheckSet(ctx, keys.check()); err != nil {
+		return fmt.Errorf("bind the deployment key: %w", err)
+	}
+	return nil
 }
 
 // MigrateView makes the projections' tables in a schema of its own, for a rebuild beside the live ones.

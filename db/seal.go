@@ -189,12 +189,6 @@ func (s *sealer) create(ctx context.Context, subject event.ID) error {
 	return nil
 }
 
-func (s *sealer) forget(subject event.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.keys, subject)
-}
-
 func subjectOf(stream event.Ref, account bool) event.ID {
 	if account {
 		return stream.ID

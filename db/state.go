@@ -12,16 +12,26 @@ import (
 
 // state is a folded stream. It is immutable: Evolve makes new ones.
 type state struct {
+	stream  event.Ref
 	version int64
 	value   any
+}
+
+// of keeps a caller from reaching a stream of another space, topic or kind by its bare id.
+func (s state) of(want event.Ref) error {
+	if s.version == 0 || s.stream == want {
+		return nil
+	}
+	return fault.New(fault.NotFound, want.Kind+"_not_found", "there is no %s here", want)
 }
 
 // states caches folded streams of this process. A stale entry is harmless: the append checks versions, and
 // refusals are never answered from the cache alone.
 type states struct {
-	mu      sync.Mutex
-	entries map[event.ID]state
-	limit   int
+	mu         sync.Mutex
+	entries    map[event.ID]state
+	limit      int
+	generation int // grows with each clear: what was folded before an erasure must not come back
 }
 
 func newStates(limit int) *states { return &states{entries: map[event.ID]state{}, limit: limit} }
@@ -33,9 +43,13 @@ func (s *states) get(id event.ID) (state, bool) {
 	return entry, ok
 }
 
-func (s *states) put(id event.ID, entry state) {
+// put keeps a state that was folded in the generation given, unless an erasure came between.
+func (s *states) put(id event.ID, entry state, generation int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if generation != s.generation {
+		return
+	}
 	if old, ok := s.entries[id]; ok && old.version > entry.version {
 		return
 	}
@@ -60,13 +74,25 @@ func (s *states) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.entries)
+	s.generation++
+}
+
+func (s *states) now() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation
 }
 
 // view is what a batch of decisions sees: states as read, moved on by the decisions before.
 type view struct {
-	registry *event.Registry
-	states   map[event.ID]state
-	base     map[event.ID]int64 // versions as read
+	registry   *event.Registry
+	states     map[event.ID]state
+	base       map[event.ID]int64 // versions as read
+	generation int                // of the cache, when the reading began
+}
+
+func (d *DB) newView() *view {
+	return &view{registry: d.registry, states: map[event.ID]state{}, base: map[event.ID]int64{}, generation: d.states.now()}
 }
 
 // State implements event.View. A stream that the command did not name answers its initial state, which
@@ -89,6 +115,7 @@ func (v *view) evolve(stream event.Ref, events []event.Event) {
 	if !ok {
 		entry.value = aggregate.Initial()
 	}
+	entry.stream = stream
 	for _, e := range events {
 		entry.value = aggregate.Evolve(entry.value, e)
 		entry.version++
@@ -98,7 +125,7 @@ func (v *view) evolve(stream event.Ref, events []event.Event) {
 
 // view loads fresh states of the streams.
 func (d *DB) view(ctx context.Context, streams []event.Ref) (*view, error) {
-	v := &view{registry: d.registry, states: map[event.ID]state{}, base: map[event.ID]int64{}}
+	v := d.newView()
 	for _, stream := range streams {
 		if err := d.refresh(ctx, v, stream); err != nil {
 			return nil, err
@@ -110,11 +137,16 @@ func (d *DB) view(ctx context.Context, streams []event.Ref) (*view, error) {
 // cached fills the view from the cache, loading only what is not there.
 func (d *DB) cached(ctx context.Context, v *view, streams []event.Ref) error {
 	for _, stream := range streams {
-		if _, ok := v.states[stream.ID]; ok {
-			continue
+		entry, ok := v.states[stream.ID]
+		if !ok {
+			if entry, ok = d.states.get(stream.ID); ok {
+				v.states[stream.ID], v.base[stream.ID] = entry, entry.version
+			}
 		}
-		if entry, ok := d.states.get(stream.ID); ok {
-			v.states[stream.ID], v.base[stream.ID] = entry, entry.version
+		if ok {
+			if err := entry.of(stream); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := d.refresh(ctx, v, stream); err != nil {
@@ -139,28 +171,25 @@ func (d *DB) refresh(ctx context.Context, v *view, stream event.Ref) error {
 		return fmt.Errorf("load %s: %w", stream, unreachable(err))
 	}
 	for i := range rows {
-		if err := sameStream(stream, &rows[i]); err != nil {
+		r := record(&rows[i], 0)
+		entry.stream, entry.version = r.Stream(), r.Version
+		if err := entry.of(stream); err != nil {
 			return err
 		}
-		e, err := d.decode(ctx, record(&rows[i], 0))
+		e, err := d.decode(ctx, r)
 		if err != nil {
 			return err
 		}
-		entry = state{version: rows[i].Version, value: aggregate.Evolve(entry.value, e)}
+		entry.value = aggregate.Evolve(entry.value, e)
+	}
+	if err := entry.of(stream); err != nil {
+		return err
 	}
 	if entry.version > 0 {
-		d.states.put(stream.ID, entry)
+		d.states.put(stream.ID, entry, v.generation)
 	}
 	v.states[stream.ID], v.base[stream.ID] = entry, entry.version
 	return nil
-}
-
-// sameStream keeps a caller from reaching a stream of another space, topic or kind by its bare id.
-func sameStream(want event.Ref, row *logq.LogEvent) error {
-	if row.SpaceID == want.Space && row.TopicID == want.Topic && event.StreamKind(row.Kind) == want.Kind {
-		return nil
-	}
-	return fault.New(fault.NotFound, want.Kind+"_not_found", "there is no %s here", want)
 }
 
 // Load folds a stream from the log and answers its state and version; version 0 means that it does not exist.

@@ -3,6 +3,8 @@
 // The server is the one of TEST_DATABASE_URL, else a private cluster of this machine. A template is migrated
 // once per state of the migrations; each test gets a copy, which is dropped when the test ends.
 //
+// The end of each test folds its log again and compares every row of the projections.
+//
 // It may import db, its sub-packages and testing. Only tests import it.
 package dbtest
 
@@ -23,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"cairn/db"
+	"cairn/db/audit"
 	"cairn/db/embedded/testcluster"
 	"cairn/migrations"
 )
@@ -33,6 +36,10 @@ const (
 	Worker = "cairn_worker"
 )
 
+// Scratch is an empty schema of projections in every test's database, for its last replay: making one takes
+// longer than the rest of a small replay.
+const Scratch = "replay_scratch"
+
 // Database is one test's database with the keys and blobs that belong to it.
 type Database struct {
 	Name  string
@@ -41,7 +48,8 @@ type Database struct {
 	// KeyDir and BlobDir are the folders behind them.
 	KeyDir, BlobDir string
 
-	admin *url.URL
+	admin      *url.URL
+	skipReplay string
 }
 
 // shared is joined once per test binary and left when the binary ends.
@@ -54,12 +62,18 @@ var shared = sync.OnceValues(func() (*testcluster.Cluster, error) {
 // New copies the template.
 func New(t testing.TB) *Database {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
 	cluster, err := shared()
 	if err != nil {
 		t.Fatalf("no PostgreSQL for tests: %v", err)
 	}
+	return NewIn(t, cluster)
+}
+
+// NewIn is New in a cluster of the test's choice, for tests that need a certain version or its programs.
+func NewIn(t testing.TB, cluster *testcluster.Cluster) *Database {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
 	parsed, err := url.Parse(cluster.URL("postgres"))
 	if err != nil {
 		t.Fatalf("test database URL: %v", err)
@@ -74,7 +88,32 @@ func New(t testing.TB) *Database {
 	}
 	t.Cleanup(func() { d.drop(t) })
 	d.openKeys(t)
+	t.Cleanup(func() { d.verifyReplay(t) })
 	return d
+}
+
+// SkipReplay leaves out the replay that ends every test, for one that breaks the projections on purpose.
+func (d *Database) SkipReplay(reason string) {
+	if reason == "" {
+		panic("dbtest: SkipReplay without a reason")
+	}
+	d.skipReplay = reason
+}
+
+// verifyReplay folds the test's log once more: its projections must be equal, row by row. It runs after the
+// connections of Open are closed.
+func (d *Database) verifyReplay(t testing.TB) {
+	t.Helper()
+	if d.skipReplay != "" {
+		t.Logf("replay left out: %s", d.skipReplay)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	_, err := audit.VerifyReplay(ctx, audit.ReplayOptions{URL: d.URL(""), Keys: d.Keys, Blobs: d.Blobs, Scratch: Scratch})
+	if err != nil {
+		t.Errorf("replay: %v", err)
+	}
 }
 
 func (d *Database) openKeys(t testing.TB) {
@@ -162,13 +201,17 @@ func ensureTemplate(ctx context.Context, admin *url.URL) (string, error) {
 	if _, err := db.Migrate(ctx, address(admin, name, "")); err != nil {
 		return "", err
 	}
+	if err := db.MigrateView(ctx, address(admin, name, ""), Scratch); err != nil {
+		return "", err
+	}
 	_, err = conn.Exec(ctx, "ALTER DATABASE "+name+" IS_TEMPLATE true")
 	return name, err
 }
 
-// fingerprint names the state of the migrations.
+// fingerprint names the state of the migrations, and what else the template has.
 func fingerprint() string {
 	sum := sha256.New()
+	fmt.Fprintln(sum, Scratch)
 	for _, files := range []fs.FS{migrations.Log, migrations.View} {
 		fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {

@@ -43,7 +43,7 @@ func TestFreshStartStopAndSecondStart(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	c, err := Open(t.Context(), Options{Dir: folder(t), Fsync: true, Settings: map[string]string{"max_connections": "33"}})
+	c, err := Open(t.Context(), Options{Dir: made(t), Fsync: true, Settings: map[string]string{"max_connections": "33"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestSettings(t *testing.T) {
 }
 
 func TestTwoUsersCloseInAnyOrder(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	first, second := startHelper(t, dir), (*helper)(nil)
 	pid := first.expect("ready")
 	second = startHelper(t, dir)
@@ -78,7 +78,7 @@ func TestTwoUsersCloseInAnyOrder(t *testing.T) {
 }
 
 func TestTwoUsesInOneProcess(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	a, b := open(t, dir), open(t, dir)
 	shut(t, b)
 	if query(t, a, "select 1") != "1" {
@@ -90,7 +90,7 @@ func TestTwoUsesInOneProcess(t *testing.T) {
 }
 
 func TestKilledUserLeavesAServerToAttachTo(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	h := startHelper(t, dir)
 	server := h.expect("ready")
 	h.kill()
@@ -106,7 +106,7 @@ func TestKilledUserLeavesAServerToAttachTo(t *testing.T) {
 // A backend that computes does not notice its postmaster's death; it must be
 // ended before the next server may start.
 func TestKilledPostmasterRecovers(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	c, err := Open(t.Context(), Options{Dir: dir, Fsync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestEightProcessesOnAFreshFolder(t *testing.T) {
 
 // Starting and stopping race here: each round may find the server going down or coming up.
 func TestOpenAndCloseRace(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	shut(t, open(t, dir))
 	done := make(chan error)
 	for range 4 {
@@ -181,7 +181,7 @@ func TestOpenAndCloseRace(t *testing.T) {
 }
 
 func TestNotDurableIsRefused(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	c := open(t, dir)
 	var want *NotDurable
 	if _, err := Open(t.Context(), Options{Dir: dir, Fsync: true}); !errors.As(err, &want) {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +25,11 @@ const helperEnv = "CAIRN_EMBEDDED_HELPER"
 func TestMain(m *testing.M) {
 	dir := os.Getenv(helperEnv)
 	if dir == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		if mould.dir != "" {
+			_ = os.RemoveAll(filepath.Dir(mould.dir)) // at worst a leftover in /var/tmp
+		}
+		os.Exit(code)
 	}
 	c, err := Open(context.Background(), Options{Dir: dir, Log: os.Stderr})
 	if err != nil {
@@ -123,6 +128,51 @@ func folder(t *testing.T) string {
 		}
 	})
 	return dir
+}
+
+// mould is one initialised cluster: copying it is quicker than initdb.
+var mould struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func cast() {
+	base, err := os.MkdirTemp("/var/tmp", "cairn-embedded-test-")
+	if err != nil {
+		mould.err = err
+		return
+	}
+	mould.dir = filepath.Join(base, "data")
+	if mould.err = os.Chmod(base, 0o755); mould.err != nil {
+		return
+	}
+	c, err := Open(context.Background(), Options{Dir: mould.dir})
+	if mould.err = err; err == nil {
+		mould.err = c.Close()
+	}
+}
+
+// made is a folder with an initialised cluster that is not running.
+func made(t *testing.T) string {
+	t.Helper()
+	dir := folder(t)
+	fillIn(t, dir)
+	return dir
+}
+
+func fillIn(t *testing.T, dir string) {
+	t.Helper()
+	if mould.once.Do(cast); mould.err != nil {
+		t.Fatal(mould.err)
+	}
+	if _, err := Claim(dir); err != nil {
+		t.Fatal(err)
+	}
+	from := filepath.Join(mould.dir, dataName)
+	if out, err := exec.Command("cp", "-a", "--", from, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
 }
 
 type testLog struct{ t *testing.T }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestOtherMajorIsRefusedAndKept(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	c := open(t, dir)
 	shut(t, c)
 	version := filepath.Join(dir, dataName, "PG_VERSION")
@@ -121,6 +121,7 @@ func TestLongAndOddPaths(t *testing.T) {
 			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 				t.Fatal(err)
 			}
+			fillIn(t, dir)
 			h := startHelper(t, dir)
 			server := h.expect("ready")
 			c := open(t, dir)
@@ -225,7 +226,7 @@ func fill(t *testing.T, path string) {
 }
 
 func TestPidOfAnotherProcess(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	shut(t, open(t, dir))
 	stranger := sleeper(t)
 	socket := filepath.Join(dir, "socket")
@@ -264,7 +265,7 @@ func TestKilledInitIsStartedOver(t *testing.T) {
 }
 
 func TestDamagedClusterShowsItsLog(t *testing.T) {
-	dir := folder(t)
+	dir := made(t)
 	shut(t, open(t, dir))
 	if err := os.Remove(filepath.Join(dir, dataName, "global", "pg_control")); err != nil {
 		t.Fatal(err)

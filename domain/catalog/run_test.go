@@ -125,10 +125,12 @@ func TestRunFencing(t *testing.T) {
 	d.refused("invalid_field", "worker/b", run.LoseWorker{Target: r, Epoch: epoch, Worker: "c"})
 	d.w.must("worker/b", run.LoseWorker{Target: r, Epoch: epoch, Worker: "a"})
 	zombie := []event.Command{
-		run.Release{Target: r, Epoch: epoch}, run.LoseWorker{Target: r, Epoch: epoch, Worker: "a"},
+		run.Release{Target: r, Epoch: epoch},
+		run.LoseWorker{Target: r, Epoch: epoch, Worker: "a"},
 		run.RecordSandbox{Target: r, Epoch: epoch, Host: "h", Backend: "b", Report: []byte(`1`)},
 		run.RecordAnswer{Target: r, Epoch: epoch, Step: 1, Model: "demo", Finish: "stop"},
-		run.CallTool{Target: r, Epoch: epoch, Call: "c1"}, run.ReturnTool{Target: r, Epoch: epoch, Call: "c1", Outcome: "ok"},
+		run.CallTool{Target: r, Epoch: epoch, Call: "c1"},
+		run.ReturnTool{Target: r, Epoch: epoch, Call: "c1", Outcome: "ok"},
 		endTurn(r, run.Ending{Outcome: run.StatusFailed, Code: "x", Epoch: epoch}),
 	}
 	for _, c := range zombie {
@@ -200,5 +202,16 @@ func TestRunBadAnswers(t *testing.T) {
 		d.w.must("worker/a", run.Release{Target: r, Epoch: d.run(r).Epoch})
 		d.w.must("worker/a", run.Start{Target: r, Worker: "a", Host: "h"})
 		d.refused("invalid_field", "worker/a", run.RecordSandbox{Target: r, Epoch: d.run(r).Epoch, Host: "h", Backend: "b", Report: []byte(report)})
+	}
+}
+
+// TestLongTranscripts folds many answers, so that a slice with room to spare would be shared between folds.
+func TestLongTranscripts(t *testing.T) {
+	w := newWorld(t)
+	s := &stream{ref: run.Stream(id("run", 0), id("space", 0), id("conversation", 0)), state: run.Evolve(run.State{}, run.Queued{})}
+	for range 20 {
+		w.evolve(s, run.ModelAnswered{Finish: "stop", Calls: []run.AskedCall{{ID: "c", Tool: agent.Shell}}})
+		w.evolve(s, run.ToolCalled{Call: "c", Epoch: 1})
+		w.evolve(s, run.ModelAnswered{Finish: "tools"})
 	}
 }

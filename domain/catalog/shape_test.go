@@ -11,6 +11,7 @@ import (
 	"cairn/domain/account"
 	"cairn/domain/catalog"
 	"cairn/domain/event"
+	"cairn/domain/run"
 )
 
 // plainStrings are the fields of events that are plain text although people or models have a say in them,
@@ -156,6 +157,18 @@ func TestEvolveIsTotal(t *testing.T) {
 			a.Evolve("not a state", zero)
 			if event.StreamKind(d.Kind) != a.Kind && !reflect.DeepEqual(once, a.Initial()) {
 				t.Errorf("%s changed a %s", d.Kind, a.Kind)
+			}
+		}
+	}
+}
+
+// TestTerminalRunsStay folds every event into runs that have ended.
+func TestTerminalRunsStay(t *testing.T) {
+	for _, end := range []event.Event{run.Succeeded{}, run.Failed{Code: "x"}, run.Cancelled{}} {
+		ended := run.Evolve(run.Evolve(run.State{}, run.Queued{Queue: "q"}), end)
+		for _, d := range definitions() {
+			if after := run.Evolve(ended, reflect.Zero(d.Type).Interface().(event.Event)); !reflect.DeepEqual(after, ended) {
+				t.Errorf("%s changed a run that was %s", d.Kind, ended.Status)
 			}
 		}
 	}

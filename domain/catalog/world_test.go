@@ -225,10 +225,14 @@ func (w *world) evolve(s *stream, e event.Event) {
 	a, _ := w.registry.Aggregate(s.ref.Kind)
 	old, before := s.state, encode(w.t, s.state)
 	s.state = a.Evolve(old, e)
-	// A second fold of the same event must not reach the first one's memory either.
-	a.Evolve(old, e)
+	// Another fold from the old state must not reach the memory of the first one either.
+	fresh := encode(w.t, s.state)
+	a.Evolve(old, reflect.Zero(reflect.TypeOf(e)).Interface().(event.Event))
 	if after := encode(w.t, old); before != after {
 		w.t.Fatalf("%s altered the old state:\n%s\n%s", e.Kind(), before, after)
+	}
+	if after := encode(w.t, s.state); fresh != after {
+		w.t.Fatalf("%s, folded twice from one state, altered the first result:\n%s\n%s", e.Kind(), fresh, after)
 	}
 }
 

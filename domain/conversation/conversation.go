@@ -24,6 +24,9 @@ const Kind = "conversation"
 // DefaultQueue is where runs wait when the conversation names no queue.
 const DefaultQueue = "default"
 
+// LocalQueue begins the names of queues that one process serves, for itself alone, as long as it lives.
+const LocalQueue = "local-"
+
 // Turn is one message and the run that answers it.
 type Turn struct {
 	Turn    event.ID `json:"turn"`

@@ -165,15 +165,15 @@ func sealedFields(t reflect.Type) []SealedField {
 	return fields
 }
 
-// MapSealed returns a copy of a struct (an event, a command) in which fn has replaced each sealed field. The
-// path is the field's place with list indices, as it enters the additional data of the encryption.
-func MapSealed[T any](e T, fn func(path string, account bool, s Sealed) (Sealed, error)) (T, error) {
+// MapSealed returns a copy of the event in which fn has replaced each sealed field. The path is the
+// field's place with list indices, as it enters the additional data of the encryption.
+func MapSealed(e Event, fn func(path string, account bool, s Sealed) (Sealed, error)) (Event, error) {
 	value := reflect.New(reflect.TypeOf(e)).Elem()
 	value.Set(reflect.ValueOf(e))
 	if err := mapSealed(value, "", false, fn); err != nil {
-		return e, err
+		return nil, err
 	}
-	return value.Interface().(T), nil
+	return value.Interface().(Event), nil
 }
 
 func mapSealed(v reflect.Value, path string, account bool, fn func(string, bool, Sealed) (Sealed, error)) error {

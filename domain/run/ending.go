@@ -24,6 +24,8 @@ const (
 	CodeWorkspaceLost    = "workspace_lost"
 	CodeSandboxRefused   = "sandbox_refused"
 	CodeContentErased    = "content_erased"
+	CodeContentMissing   = "content_missing" // text that the run needs cannot be read from the blob store
+	CodeWorkerLost       = "worker_lost"     // the only process that serves the run's queue is gone
 )
 
 // Ending is how a run is to end.

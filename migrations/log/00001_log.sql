@@ -91,10 +91,13 @@ CREATE TABLE log.log_tree (
     index bigint PRIMARY KEY,
     hash  bytea  NOT NULL CHECK (length(hash) = 32)
 );
+-- After a restore, an earlier incarnation may have signed the same size.
 CREATE TABLE log.log_checkpoint (
-    size bigint      PRIMARY KEY CHECK (size > 0),
-    note text        NOT NULL,
-    at   timestamptz NOT NULL
+    incarnation bigint      NOT NULL,
+    size        bigint      NOT NULL CHECK (size >= 0),
+    note        text        NOT NULL,
+    at          timestamptz NOT NULL,
+    PRIMARY KEY (incarnation, size)
 );
 
 -- Who is working on which run, by the database's clock. Only a hint for the sweep: the run's own stream

@@ -38,6 +38,3 @@ DELETE FROM log.command WHERE at < @before;
 
 -- name: LogIdentity :one
 SELECT log_id, incarnation, (SELECT last FROM log.log_head)::bigint AS head FROM log.log_identity;
-
--- name: LogIncarnate :one
-UPDATE log.log_identity SET incarnation = incarnation + 1 RETURNING log_id, incarnation;

@@ -18,3 +18,7 @@ SELECT key_check FROM vault.deployment;
 
 -- name: DeploymentCheckSet :exec
 INSERT INTO vault.deployment (key_check) VALUES (@key_check) ON CONFLICT DO NOTHING;
+
+-- name: SubjectKeyGone :many
+-- Which of the subjects have no key any more.
+SELECT subject FROM vault.subject_key WHERE subject = ANY(@subjects::uuid[]) AND wrapped IS NULL;

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-const demoName = "demo"
+// DemoModel is the built-in model that needs no key.
+const DemoModel = "demo"
 
 // offer is a model under the name callers use.
 type offer struct {
@@ -21,7 +22,7 @@ type offer struct {
 type catalogue []offer
 
 func newCatalogue(models []Model, pause time.Duration) (catalogue, error) {
-	list := catalogue{{name: demoName, owner: "cairn", upstream: demo{pause: pause}, real: demoName}}
+	list := catalogue{{name: DemoModel, owner: "cairn", upstream: demo{pause: pause}, real: DemoModel}}
 	for _, m := range models {
 		if _, twice := list.find(m.Name); twice {
 			return nil, fmt.Errorf("gateway: model name %q is taken", m.Name)
@@ -51,8 +52,10 @@ func (c catalogue) names() string {
 func (c catalogue) pick(name string) (offer, *problem) {
 	o, ok := c.find(name)
 	if !ok {
-		return o, &problem{status: http.StatusNotFound, code: codeUnknownModel, kind: "invalid_request_error", param: "model",
-			message: fmt.Sprintf("There is no model %q. There are: %s.", clip(name, 100), c.names())}
+		return o, &problem{
+			status: http.StatusNotFound, code: codeUnknownModel, kind: "invalid_request_error", param: "model",
+			message: fmt.Sprintf("There is no model %q. There are: %s.", clip(name, 100), c.names()),
+		}
 	}
 	return o, nil
 }

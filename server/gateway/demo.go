@@ -112,7 +112,7 @@ func (w demoWriter) delta(delta map[string]any, finish *string) error {
 }
 
 func (w demoWriter) send(object string, choices []any, counts map[string]int64) error {
-	value := map[string]any{"id": "chatcmpl-demo", "object": object, "created": w.stamp, "model": demoName, "choices": choices}
+	value := map[string]any{"id": "chatcmpl-demo", "object": object, "created": w.stamp, "model": DemoModel, "choices": choices}
 	if counts != nil {
 		value["usage"] = counts
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -20,17 +21,17 @@ func TestAuthorisation(t *testing.T) {
 		status              int
 		code                string
 	}{
-		{"bearer", "Authorization", "Bearer " + token(), nil, 200, ""},
-		{"lower case scheme", "Authorization", "bearer " + token(), nil, 200, ""},
-		{"x-api-key", "X-Api-Key", token(), nil, 200, ""},
+		{"bearer", "Authorization", "Bearer " + runToken(), nil, 200, ""},
+		{"lower case scheme", "Authorization", "bearer " + runToken(), nil, 200, ""},
+		{"x-api-key", "X-Api-Key", runToken(), nil, 200, ""},
 		{"none", "X-Other", "", nil, 401, codeMissingToken},
-		{"basic", "Authorization", "Basic " + token(), nil, 401, codeMissingToken},
+		{"basic", "Authorization", "Basic " + runToken(), nil, 401, codeMissingToken},
 		{"empty", "Authorization", "Bearer ", nil, 401, codeMissingToken},
 		{"not ours", "Authorization", "Bearer sk-other", nil, 401, codeInvalidToken},
-		{"changed", "Authorization", "Bearer " + token() + "x", nil, 401, codeInvalidToken},
+		{"changed", "Authorization", "Bearer " + runToken() + "x", nil, 401, codeInvalidToken},
 		{"expired", "X-Api-Key", expired, nil, 401, codeInvalidToken},
-		{"fenced", "X-Api-Key", token(), fmt.Errorf("epoch 3: %w", ErrFenced), 401, codeFenced},
-		{"unknown", "X-Api-Key", token(), errors.New("database away"), 503, codeAuthDown},
+		{"fenced", "X-Api-Key", runToken(), fmt.Errorf("epoch 3: %w", ErrFenced), 401, codeFenced},
+		{"unknown", "X-Api-Key", runToken(), errors.New("database away"), 503, codeAuthDown},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,22 +161,48 @@ func TestModelsListNamesOnly(t *testing.T) {
 }
 
 func TestCallerThatNeverEndsItsRequestIsBounded(t *testing.T) {
-	old := requestTime
-	requestTime = 100 * time.Millisecond
-	defer func() { requestTime = old }()
 	b := newBench(t)
-	host := strings.TrimPrefix(strings.TrimSuffix(b.url, "/gateway/v1"), "http://")
-	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.gateway.callerTime = 100 * time.Millisecond
+	conn := b.dial()
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /gateway/v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: 100\r\n\r\n{", token())
+	fmt.Fprintf(conn, "POST /gateway/v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: 100\r\n\r\n{", runToken())
 	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	answer := make([]byte, 64)
 	n, err := conn.Read(answer)
 	if err != nil || !strings.HasPrefix(string(answer[:n]), "HTTP/1.1 408 ") {
 		t.Fatalf("%v: %s", err, answer[:n])
+	}
+}
+
+// TestAnswersMayTakeLongerThanRequests: the limit on reading the request must not end the answer.
+func TestAnswersMayTakeLongerThanRequests(t *testing.T) {
+	b := newBench(t)
+	b.gateway.callerTime = 150 * time.Millisecond
+	b.gateway.catalogue[0].upstream = demo{pause: 5 * time.Millisecond}
+	resp, body := b.chat(`{"model":"demo","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
+	if resp.StatusCode != 200 || !strings.HasSuffix(body, "data: [DONE]\n\n") || b.observed().Duration < b.gateway.callerTime {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+}
+
+// TestCallerWhoDoesNotReadIsLetGo: else it would hold an upstream for ever.
+func TestCallerWhoDoesNotReadIsLetGo(t *testing.T) {
+	piece := textChunk(strings.Repeat("x", 64<<10))
+	up := newScripted(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			sse(w, piece)
+		}
+	})
+	b := newBench(t, up.model())
+	b.gateway.callerTime = 200 * time.Millisecond
+	conn := b.dial()
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil { // full soon
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST /gateway/v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s", runToken(), len(ask), ask)
+	if c := b.observed(); c.Outcome != codeCallerGone || c.Duration > 9*time.Second {
+		t.Fatalf("%+v", c)
 	}
 }
 

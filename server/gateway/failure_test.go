@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -121,6 +124,19 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// TestCertificateThatIsNotValid: nothing is sent, and trying again is no use.
+func TestCertificateThatIsNotValid(t *testing.T) {
+	up := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("reached") }))
+	up.Config.ErrorLog = log.New(io.Discard, "", 0)
+	up.StartTLS()
+	defer up.Close()
+	b := newBench(t, Model{Name: "m", BaseURL: up.URL, Upstream: "x", Key: Secret{testKey}, Timeout: time.Second, Idle: time.Second})
+	resp, body := b.chat(ask)
+	if e := fault(t, body); resp.StatusCode != 502 || e.Code != codeUnreachable || e.Retryable || !strings.Contains(b.logged(), "certificate") {
+		t.Fatalf("%d %+v %s", resp.StatusCode, e, b.logged())
+	}
+}
+
 // A connection that breaks after the request was sent may have been billed.
 func TestBrokenBeforeTheAnswerIsNotResent(t *testing.T) {
 	up := newScripted(t, func(_ int, w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) })
@@ -171,8 +187,8 @@ func TestHostileStreams(t *testing.T) {
 		{"compressed", func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "gzip"); sse(w, "x") }, codeUpstreamInvalid, false},
 		{"huge line", func(w http.ResponseWriter) { sse(w, textChunk("x")); io.WriteString(w, "data: "); forever(w, big, 0) }, codeUpstreamLarge, true},
 		{"huge event", func(w http.ResponseWriter) { sse(w, textChunk("x")); forever(w, "data: "+big+"\n", 0) }, codeUpstreamLarge, true},
-		{"100 MB", func(w http.ResponseWriter) { sse(w); forever(w, "data: "+textChunk(big)+"\n\n", 0) }, codeUpstreamLarge, true},
-		{"100 MB of comments", func(w http.ResponseWriter) { sse(w); forever(w, ":"+big+"\n", 0) }, codeUpstreamLarge, false},
+		{"100 MB", func(w http.ResponseWriter) { sse(w, textChunk(big)); forever(w, ":"+big+"\n", 0) }, codeUpstreamLarge, true},
+		{"100 MB without an event", func(w http.ResponseWriter) { sse(w); forever(w, ":"+big+"\n", 0) }, codeUpstreamLarge, false},
 		{"silent", func(w http.ResponseWriter) { sse(w, textChunk("x")); time.Sleep(600 * time.Millisecond) }, codeUpstreamTimeout, true},
 		{"no headers", func(w http.ResponseWriter) { time.Sleep(600 * time.Millisecond) }, codeUpstreamTimeout, false},
 		{"a byte at a time", func(w http.ResponseWriter) { sse(w); forever(w, "d", 20*time.Millisecond) }, codeUpstreamTimeout, false},
@@ -181,6 +197,7 @@ func TestHostileStreams(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			up := newScripted(t, func(_ int, w http.ResponseWriter, _ *http.Request) { c.answer(w) })
 			m := up.model()
 			if c.code == codeUpstreamTimeout {
@@ -200,6 +217,9 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
+// retryWords are among those that the pi agent (0.73) looks for.
+var retryWords = regexp.MustCompile(`(?i)connection.?error|server.?error|timeout`)
+
 // checkEnd: a status while nothing was sent, else an error event and no [DONE].
 func checkEnd(t *testing.T, resp *http.Response, body, code string, started bool) {
 	t.Helper()
@@ -213,6 +233,9 @@ func checkEnd(t *testing.T, resp *http.Response, body, code string, started bool
 		return
 	}
 	all := events(body)
+	if !strings.Contains(all[len(all)-1], `"retryable":false`) && !retryWords.MatchString(all[len(all)-1]) {
+		t.Fatal("agents that go by the message will not try again: " + all[len(all)-1])
+	}
 	last, ok := strings.CutPrefix(all[len(all)-1], "error|")
 	if e := fault(t, last); !ok || resp.StatusCode != 200 || e.Code != code {
 		t.Fatalf("%d %+v", resp.StatusCode, e)
@@ -248,12 +271,15 @@ func TestHostileWholeAnswers(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			up := newScripted(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				c.answer(w)
 			})
 			m := up.model()
-			m.Timeout = time.Second
+			if c.code == codeUpstreamTimeout {
+				m.Timeout = time.Second
+			}
 			b := newBench(t, m)
 			resp, body := b.chat(askWhole)
 			checkEnd(t, resp, body, c.code, false)
@@ -285,15 +311,17 @@ func TestStreamsAreNotKept(t *testing.T) {
 	piece := "data: " + textChunk(strings.Repeat("x", 32<<10)) + "\n\n"
 	up := newScripted(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		for range 1500 { // 48 MB, below the bound
+		for range 256 { // 8 MB
 			io.WriteString(w, piece)
 		}
 		sse(w, endChunk, "[DONE]")
 	})
-	b := newBench(t, up.model())
+	m := up.model()
+	m.Timeout = time.Minute // the race detector on a busy machine takes its time
+	b := newBench(t, m)
 	var before, after runtime.MemStats
 	req, _ := http.NewRequest("POST", b.url+"/chat/completions", strings.NewReader(ask))
-	req.Header.Set("X-Api-Key", token())
+	req.Header.Set("X-Api-Key", runToken())
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	resp, err := b.client.Do(req)
@@ -301,12 +329,12 @@ func TestStreamsAreNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if n, err := io.Copy(io.Discard, resp.Body); err != nil || n < 1500*32<<10 {
+	if n, err := io.Copy(io.Discard, resp.Body); err != nil || n < 256*32<<10 {
 		t.Fatal(n, err)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 3<<20 {
 		t.Fatalf("heap grew by %d bytes", grown)
 	}
 }

@@ -78,7 +78,11 @@ type Gateway struct {
 	config    Config
 	catalogue catalogue
 	mux       *http.ServeMux
+
+	callerTime time.Duration // for a caller to send its request, and to take each piece of the answer
 }
+
+const standardCallerTime = 30 * time.Second
 
 // New refuses a configuration in which a call could go unauthorised or unlogged.
 func New(config Config) (*Gateway, error) {
@@ -89,7 +93,7 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: config, catalogue: models, mux: http.NewServeMux()}
+	g := &Gateway{config: config, catalogue: models, mux: http.NewServeMux(), callerTime: standardCallerTime}
 	g.mux.HandleFunc("POST /gateway/v1/chat/completions", g.handle(g.chat))
 	g.mux.HandleFunc("/gateway/v1/chat/completions", g.handle(onlyMethod("POST")))
 	g.mux.HandleFunc("GET /gateway/v1/models", g.handle(g.list))

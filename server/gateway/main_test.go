@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,7 +29,7 @@ const (
 
 var tokenKey = bytes.Repeat([]byte{9}, runtoken.MinKey)
 
-func token() string { return runtoken.Mint(tokenKey, testRun, 2, time.Now().Add(time.Hour)) }
+func runToken() string { return runtoken.Mint(tokenKey, testRun, 2, time.Now().Add(time.Hour)) }
 
 // bench is a gateway on loopback and everything it says.
 type bench struct {
@@ -77,7 +78,7 @@ func newBench(t *testing.T, models ...Model) *bench {
 // observed waits for the one call there must be: it is recorded after the answer.
 func (b *bench) observed() Call {
 	b.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		b.mu.Lock()
 		calls := b.calls
 		b.mu.Unlock()
@@ -104,7 +105,7 @@ func (b *bench) do(method, path, body string, header ...string) (*http.Response,
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+token())
+	req.Header.Set("Authorization", "Bearer "+runToken())
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
@@ -118,6 +119,16 @@ func (b *bench) do(method, path, body string, header ...string) (*http.Response,
 		b.t.Fatal(err)
 	}
 	return resp, string(raw)
+}
+
+// dial is for callers that do not behave as a client of the library does.
+func (b *bench) dial() net.Conn {
+	b.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(b.url, "/gateway/v1"), "http://"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return conn
 }
 
 func (b *bench) chat(body string) (*http.Response, string) {
@@ -174,8 +185,10 @@ func (s *scripted) asked() int {
 }
 
 func (s *scripted) model() Model {
-	return Model{Name: "m", Protocol: ProtocolOpenAIChat, BaseURL: s.URL + "/v1", Upstream: "provider-m",
-		Key: Secret{testKey}, Headers: map[string]string{"X-Title": "cairn"}, Timeout: 10 * time.Second, Idle: 5 * time.Second}
+	return Model{
+		Name: "m", Protocol: ProtocolOpenAIChat, BaseURL: s.URL + "/v1", Upstream: "provider-m",
+		Key: Secret{testKey}, Headers: map[string]string{"X-Title": "cairn"}, Timeout: 10 * time.Second, Idle: 5 * time.Second,
+	}
 }
 
 func sse(w http.ResponseWriter, data ...string) {

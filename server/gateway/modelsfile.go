@@ -57,7 +57,7 @@ func parseModels(raw []byte, folder string, env Environment) ([]Model, error) {
 	if err := top.need("models", &entries, "a list of objects"); err != nil {
 		return nil, err
 	}
-	models, taken := make([]Model, 0, len(entries)), map[string]bool{demoName: true}
+	models, taken := make([]Model, 0, len(entries)), map[string]bool{DemoModel: true}
 	for i, entry := range entries {
 		place := fmt.Sprintf("models[%d]", i)
 		m, err := parseModel(place, entry, folder, env)
@@ -65,7 +65,7 @@ func parseModels(raw []byte, folder string, env Environment) ([]Model, error) {
 			return nil, err
 		}
 		if taken[m.Name] {
-			return nil, fmt.Errorf("%s.name: %q is taken (%q is built in)", place, m.Name, demoName)
+			return nil, fmt.Errorf("%s.name: %q is taken (%q is built in)", place, m.Name, DemoModel)
 		}
 		taken[m.Name] = true
 		models = append(models, m)

@@ -112,6 +112,7 @@ func (u *openAI) send(ctx context.Context, body []byte, stream bool) (*http.Resp
 	if stream {
 		want = "text/event-stream"
 	}
+	req.Header.Set("User-Agent", "cairn-gateway")
 	req.Header.Set("Accept", want)
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("Content-Type", "application/json")

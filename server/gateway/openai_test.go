@@ -94,7 +94,7 @@ func TestDeltasComeAsTheyAre(t *testing.T) {
 	})
 	b := newBench(t, up.model())
 	req, _ := http.NewRequest("POST", b.url+"/chat/completions", strings.NewReader(ask))
-	req.Header.Set("X-Api-Key", token())
+	req.Header.Set("X-Api-Key", runToken())
 	resp, err := b.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestCallerWhoLeavesCancelsTheUpstream(t *testing.T) {
 	b := newBench(t, up.model())
 	ctx, leave := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, "POST", b.url+"/chat/completions", strings.NewReader(ask))
-	req.Header.Set("X-Api-Key", token())
+	req.Header.Set("X-Api-Key", runToken())
 	resp, err := b.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestCallerWhoLeavesWhileWaitingForARetry(t *testing.T) {
 	ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer leave()
 	req, _ := http.NewRequestWithContext(ctx, "POST", b.url+"/chat/completions", strings.NewReader(ask))
-	req.Header.Set("X-Api-Key", token())
+	req.Header.Set("X-Api-Key", runToken())
 	if _, err := b.client.Do(req); err == nil {
 		t.Fatal("answered")
 	}

@@ -99,7 +99,7 @@ func (u *openAI) quote(p *problem, raw []byte) {
 
 // faultProblem is for an error object inside an answer with status 200.
 func (u *openAI) faultProblem(f upstreamFault) *problem {
-	p := upstreamProblem(http.StatusBadGateway, codeUpstreamFailed, true, "The model's server reported an error in its answer.")
+	p := upstreamProblem(http.StatusBadGateway, codeUpstreamFailed, true, "Server error: the model's server reported an error in its answer.")
 	p.upstreamCode = clip(u.model.Key.redactText(f.code()), 100)
 	if text := clip(u.model.Key.redactText(f.Message), maxQuote); text != "" {
 		p.message += " It says: " + text
@@ -129,12 +129,14 @@ func (u *openAI) transportProblem(ctx context.Context, err error) *problem {
 	return p
 }
 
-// cut is for an answer that began and did not end.
+// cut is for an answer that began and did not end. Inside a stream there is no
+// status, and agents in the field decide by words of the message whether to try
+// again: "connection error", "server error" and "timeout" are such words.
 func (u *openAI) cut(ctx context.Context, err error) *problem {
 	if p := u.clockProblem(ctx); p != nil {
 		return p
 	}
-	p := upstreamProblem(http.StatusBadGateway, codeUpstreamCut, true, "The model's server stopped in the middle of its answer.")
+	p := upstreamProblem(http.StatusBadGateway, codeUpstreamCut, true, "Connection error: the model's server stopped in the middle of its answer.")
 	p.cause = plainCause(err)
 	return p
 }

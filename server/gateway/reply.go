@@ -8,20 +8,18 @@ import (
 	"time"
 )
 
-// writeTime is how long a caller may leave what was sent to it unread.
-const writeTime = 30 * time.Second
-
 // reply writes one answer: nothing yet -> stream -> closed, or nothing yet ->
 // object. It is what knows whether a status can still be chosen.
 type reply struct {
 	w         http.ResponseWriter
 	control   *http.ResponseController
-	status    int // zero: nothing was sent yet
+	patience  time.Duration // how long a caller may leave what was sent to it unread
+	status    int           // zero: nothing was sent yet
 	streaming bool
 }
 
-func newReply(w http.ResponseWriter) *reply {
-	return &reply{w: w, control: http.NewResponseController(w)}
+func newReply(w http.ResponseWriter, patience time.Duration) *reply {
+	return &reply{w: w, patience: patience, control: http.NewResponseController(w)}
 }
 
 // object answers with one JSON value.
@@ -73,7 +71,7 @@ func (r *reply) send(status int, media string, data []byte) error {
 		r.w.Header().Set("Cache-Control", "no-store")
 		r.w.WriteHeader(status)
 	}
-	if err := r.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if err := r.control.SetWriteDeadline(time.Now().Add(r.patience)); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	if _, err := r.w.Write(data); err != nil {

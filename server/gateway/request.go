@@ -14,9 +14,6 @@ import (
 
 const maxRequest = 8 << 20 // bytes of a request body
 
-// requestTime is how long a body may take to arrive. Set by tests only.
-var requestTime = 30 * time.Second
-
 // Request is one chat completion as the caller sent it.
 type Request struct {
 	Model     string                     // the name the caller used
@@ -26,43 +23,47 @@ type Request struct {
 }
 
 // readRequest bounds the body in size and in time.
-func readRequest(w http.ResponseWriter, r *http.Request) (Request, *problem) {
+func readRequest(w http.ResponseWriter, r *http.Request, within time.Duration) (Request, *problem) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return Request{}, &problem{status: http.StatusUnsupportedMediaType, code: codeEncoding, kind: "invalid_request_error",
-			message: fmt.Sprintf("Content-Encoding %q is not taken. Send the body uncompressed.", coding)}
+		return Request{}, &problem{
+			status: http.StatusUnsupportedMediaType, code: codeEncoding, kind: "invalid_request_error",
+			message: fmt.Sprintf("Content-Encoding %q is not taken. Send the body uncompressed.", coding),
+		}
 	}
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
 			return Request{}, invalid("", "Content-Type %q is not taken. Send application/json.", kind)
 		}
 	}
-	control := http.NewResponseController(w)
-	if err := control.SetReadDeadline(time.Now().Add(requestTime)); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	// The server takes the deadline away itself once the body has come to its end.
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(within)); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return Request{}, &problem{status: http.StatusInternalServerError, code: codeInternalError, kind: "api_error", message: "The connection is broken.", cause: err}
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
-		return Request{}, unreadable(err)
-	}
-	// Left in place it would end the call: the server reads on to notice that the caller went away.
-	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return Request{}, unreadable(err)
+		return Request{}, unreadable(err, within)
 	}
 	return parseRequest(raw)
 }
 
-func unreadable(err error) *problem {
+func unreadable(err error, within time.Duration) *problem {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return &problem{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, kind: "invalid_request_error",
-			message: fmt.Sprintf("The request body is larger than %d bytes.", maxRequest)}
+		return &problem{
+			status: http.StatusRequestEntityTooLarge, code: codeTooLarge, kind: "invalid_request_error",
+			message: fmt.Sprintf("The request body is larger than %d bytes.", maxRequest),
+		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &problem{status: http.StatusRequestTimeout, code: codeSlowRequest, kind: "invalid_request_error", retryable: true,
-			message: fmt.Sprintf("The request body did not arrive within %v.", requestTime)}
+		return &problem{
+			status: http.StatusRequestTimeout, code: codeSlowRequest, kind: "invalid_request_error", retryable: true,
+			message: fmt.Sprintf("The request body did not arrive within %v.", within),
+		}
 	}
-	return &problem{status: http.StatusBadRequest, code: codeInvalid, kind: "invalid_request_error", retryable: true,
-		message: "The request body could not be read to its end.", cause: err}
+	return &problem{
+		status: http.StatusBadRequest, code: codeInvalid, kind: "invalid_request_error", retryable: true,
+		message: "The request body could not be read to its end.", cause: err,
+	}
 }
 
 // parseRequest checks what the gateway itself relies on and names the field

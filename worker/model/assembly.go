@@ -148,8 +148,8 @@ func (a *assembly) complete() Answer {
 	taken := map[string]bool{}
 	for i, b := range a.calls {
 		call := Call{ID: b.id, Name: b.name, Arguments: b.arguments.String()}
-		if call.ID == "" || taken[call.ID] {
-			call.ID = fmt.Sprintf("call_%d_%d", a.step, i)
+		for again := 0; call.ID == "" || taken[call.ID]; again++ {
+			call.ID = ownID(a.step, i, again)
 		}
 		taken[call.ID] = true
 		if strings.TrimSpace(call.Arguments) == "" {
@@ -159,6 +159,15 @@ func (a *assembly) complete() Answer {
 		answer.Calls = append(answer.Calls, call)
 	}
 	return answer
+}
+
+// ownID is not random, so that the same answer has the same ids. again is above
+// zero only where the provider itself gave out an id of this form.
+func ownID(step, index, again int) string {
+	if again == 0 {
+		return fmt.Sprintf("call_%d_%d", step, index)
+	}
+	return fmt.Sprintf("call_%d_%d_%d", step, index, again)
 }
 
 // argumentText takes the text that the format prescribes, and the object that

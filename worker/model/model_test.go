@@ -58,7 +58,8 @@ func TestSendsTheRequest(t *testing.T) {
 	_, err := c.Stream(t.Context(), "tok", Request{
 		Model: "m", MaxTokens: 5,
 		Messages: []Message{
-			{Role: "system", Content: "a <b> & c"}, {Role: "user"},
+			{Role: "system", Content: "a <b> & c"},
+			{Role: "user"},
 			{Role: "assistant", Calls: []Call{{ID: "c1", Name: "shell", Arguments: `{"command":"ls"}`}}},
 			{Role: "tool", CallID: "c1", Content: "exit code: 0"},
 		},

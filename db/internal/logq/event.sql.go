@@ -354,22 +354,6 @@ func (q *Queries) LogIdentity(ctx context.Context) (LogIdentityRow, error) {
 	return i, err
 }
 
-const logIncarnate = `-- name: LogIncarnate :one
-UPDATE log.log_identity SET incarnation = incarnation + 1 RETURNING log_id, incarnation
-`
-
-type LogIncarnateRow struct {
-	LogID       event.ID
-	Incarnation int64
-}
-
-func (q *Queries) LogIncarnate(ctx context.Context) (LogIncarnateRow, error) {
-	row := q.db.QueryRow(ctx, logIncarnate)
-	var i LogIncarnateRow
-	err := row.Scan(&i.LogID, &i.Incarnation)
-	return i, err
-}
-
 const streamHead = `-- name: StreamHead :many
 
 SELECT id, kind, space_id, topic_id, version FROM log.stream WHERE id = ANY($1::uuid[])

@@ -29,9 +29,10 @@ type LogEvent struct {
 }
 
 type LogLogCheckpoint struct {
-	Size int64
-	Note string
-	At   time.Time
+	Incarnation int64
+	Size        int64
+	Note        string
+	At          time.Time
 }
 
 type LogLogTree struct {

@@ -8,14 +8,83 @@ package logq
 import (
 	"context"
 	"time"
+
+	"cairn/domain/event"
 )
 
-const checkpointAll = `-- name: CheckpointAll :many
-SELECT size, note, at FROM log.log_checkpoint ORDER BY size
+const checkpointInsert = `-- name: CheckpointInsert :exec
+INSERT INTO log.log_checkpoint (incarnation, size, note, at) VALUES ($1, $2, $3, $4)
 `
 
-func (q *Queries) CheckpointAll(ctx context.Context) ([]LogLogCheckpoint, error) {
-	rows, err := q.db.Query(ctx, checkpointAll)
+type CheckpointInsertParams struct {
+	Incarnation int64
+	Size        int64
+	Note        string
+	At          time.Time
+}
+
+func (q *Queries) CheckpointInsert(ctx context.Context, arg CheckpointInsertParams) error {
+	_, err := q.db.Exec(ctx, checkpointInsert,
+		arg.Incarnation,
+		arg.Size,
+		arg.Note,
+		arg.At,
+	)
+	return err
+}
+
+const checkpointLast = `-- name: CheckpointLast :one
+SELECT incarnation, size, note, at FROM log.log_checkpoint ORDER BY incarnation DESC, size DESC LIMIT 1
+`
+
+func (q *Queries) CheckpointLast(ctx context.Context) (LogLogCheckpoint, error) {
+	row := q.db.QueryRow(ctx, checkpointLast)
+	var i LogLogCheckpoint
+	err := row.Scan(
+		&i.Incarnation,
+		&i.Size,
+		&i.Note,
+		&i.At,
+	)
+	return i, err
+}
+
+const checkpointLock = `-- name: CheckpointLock :exec
+SELECT pg_advisory_xact_lock(7236838231894510696)
+`
+
+func (q *Queries) CheckpointLock(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, checkpointLock)
+	return err
+}
+
+const checkpointTryLock = `-- name: CheckpointTryLock :one
+
+SELECT pg_try_advisory_xact_lock(7236838231894510696)
+`
+
+// The Merkle tree and its signed heads.
+// One process at a time extends the tree. Whoever comes second goes away: what it came for is being done.
+func (q *Queries) CheckpointTryLock(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, checkpointTryLock)
+	var pg_try_advisory_xact_lock bool
+	err := row.Scan(&pg_try_advisory_xact_lock)
+	return pg_try_advisory_xact_lock, err
+}
+
+const checkpointsAfter = `-- name: CheckpointsAfter :many
+SELECT incarnation, size, note, at FROM log.log_checkpoint
+WHERE (incarnation, size) > ($1::bigint, $2::bigint) ORDER BY incarnation, size LIMIT $3
+`
+
+type CheckpointsAfterParams struct {
+	Incarnation int64
+	Size        int64
+	Lim         int32
+}
+
+func (q *Queries) CheckpointsAfter(ctx context.Context, arg CheckpointsAfterParams) ([]LogLogCheckpoint, error) {
+	rows, err := q.db.Query(ctx, checkpointsAfter, arg.Incarnation, arg.Size, arg.Lim)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +92,12 @@ func (q *Queries) CheckpointAll(ctx context.Context) ([]LogLogCheckpoint, error)
 	items := []LogLogCheckpoint{}
 	for rows.Next() {
 		var i LogLogCheckpoint
-		if err := rows.Scan(&i.Size, &i.Note, &i.At); err != nil {
+		if err := rows.Scan(
+			&i.Incarnation,
+			&i.Size,
+			&i.Note,
+			&i.At,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -34,32 +108,38 @@ func (q *Queries) CheckpointAll(ctx context.Context) ([]LogLogCheckpoint, error)
 	return items, nil
 }
 
-const checkpointInsert = `-- name: CheckpointInsert :exec
-INSERT INTO log.log_checkpoint (size, note, at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
+const eventsUnplaced = `-- name: EventsUnplaced :many
+SELECT e.id, e.stream_id, e.kind FROM log.event e
+WHERE NOT EXISTS (SELECT FROM log.log_position p WHERE p.event_id = e.id)
+  AND NOT EXISTS (SELECT FROM log.unsequenced u WHERE u.event_id = e.id)
+ORDER BY e.id LIMIT 1
 `
 
-type CheckpointInsertParams struct {
-	Size int64
-	Note string
-	At   time.Time
+type EventsUnplacedRow struct {
+	ID       event.ID
+	StreamID event.ID
+	Kind     string
 }
 
-func (q *Queries) CheckpointInsert(ctx context.Context, arg CheckpointInsertParams) error {
-	_, err := q.db.Exec(ctx, checkpointInsert, arg.Size, arg.Note, arg.At)
-	return err
-}
-
-const checkpointLast = `-- name: CheckpointLast :one
-
-SELECT size, note, at FROM log.log_checkpoint ORDER BY size DESC LIMIT 1
-`
-
-// The Merkle tree and its signed heads.
-func (q *Queries) CheckpointLast(ctx context.Context) (LogLogCheckpoint, error) {
-	row := q.db.QueryRow(ctx, checkpointLast)
-	var i LogLogCheckpoint
-	err := row.Scan(&i.Size, &i.Note, &i.At)
-	return i, err
+// Events that neither have a position nor wait for one.
+func (q *Queries) EventsUnplaced(ctx context.Context) ([]EventsUnplacedRow, error) {
+	rows, err := q.db.Query(ctx, eventsUnplaced)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventsUnplacedRow{}
+	for rows.Next() {
+		var i EventsUnplacedRow
+		if err := rows.Scan(&i.ID, &i.StreamID, &i.Kind); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const leavesSince = `-- name: LeavesSince :many
@@ -98,6 +178,65 @@ func (q *Queries) LeavesSince(ctx context.Context, arg LeavesSinceParams) ([]Lea
 	return items, nil
 }
 
+const logCounts = `-- name: LogCounts :one
+SELECT (SELECT count(*) FROM log.event)::bigint AS events,
+       (SELECT count(*) FROM log.log_position)::bigint AS positions,
+       (SELECT count(*) FROM log.unsequenced)::bigint AS unsequenced,
+       (SELECT count(*) FROM log.log_tree)::bigint AS hashes
+`
+
+type LogCountsRow struct {
+	Events      int64
+	Positions   int64
+	Unsequenced int64
+	Hashes      int64
+}
+
+func (q *Queries) LogCounts(ctx context.Context) (LogCountsRow, error) {
+	row := q.db.QueryRow(ctx, logCounts)
+	var i LogCountsRow
+	err := row.Scan(
+		&i.Events,
+		&i.Positions,
+		&i.Unsequenced,
+		&i.Hashes,
+	)
+	return i, err
+}
+
+const logIncarnate = `-- name: LogIncarnate :exec
+UPDATE log.log_identity SET incarnation = $1
+`
+
+func (q *Queries) LogIncarnate(ctx context.Context, incarnation int64) error {
+	_, err := q.db.Exec(ctx, logIncarnate, incarnation)
+	return err
+}
+
+const subjectsDestroyed = `-- name: SubjectsDestroyed :many
+SELECT subject FROM vault.subject_key WHERE wrapped IS NULL
+`
+
+func (q *Queries) SubjectsDestroyed(ctx context.Context) ([]event.ID, error) {
+	rows, err := q.db.Query(ctx, subjectsDestroyed)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []event.ID{}
+	for rows.Next() {
+		var subject event.ID
+		if err := rows.Scan(&subject); err != nil {
+			return nil, err
+		}
+		items = append(items, subject)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const treeHashes = `-- name: TreeHashes :many
 SELECT index, hash FROM log.log_tree WHERE index = ANY($1::bigint[])
 `
@@ -122,7 +261,46 @@ func (q *Queries) TreeHashes(ctx context.Context, indexes []int64) ([]LogLogTree
 	return items, nil
 }
 
+const treeInsert = `-- name: TreeInsert :exec
+INSERT INTO log.log_tree (index, hash) SELECT unnest($1::bigint[]), unnest($2::bytea[])
+`
+
 type TreeInsertParams struct {
-	Index int64
-	Hash  []byte
+	Indexes []int64
+	Hashes  [][]byte
+}
+
+// One message, not COPY: a process that is frozen inside COPY keeps its lock, whatever the timeouts say.
+func (q *Queries) TreeInsert(ctx context.Context, arg TreeInsertParams) error {
+	_, err := q.db.Exec(ctx, treeInsert, arg.Indexes, arg.Hashes)
+	return err
+}
+
+const treeRange = `-- name: TreeRange :many
+SELECT index, hash FROM log.log_tree WHERE index >= $1 AND index < $2 ORDER BY index
+`
+
+type TreeRangeParams struct {
+	First int64
+	Bound int64
+}
+
+func (q *Queries) TreeRange(ctx context.Context, arg TreeRangeParams) ([]LogLogTree, error) {
+	rows, err := q.db.Query(ctx, treeRange, arg.First, arg.Bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LogLogTree{}
+	for rows.Next() {
+		var i LogLogTree
+		if err := rows.Scan(&i.Index, &i.Hash); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -76,3 +76,28 @@ func (q *Queries) SubjectKeyDestroy(ctx context.Context, subject event.ID) error
 	_, err := q.db.Exec(ctx, subjectKeyDestroy, subject)
 	return err
 }
+
+const subjectKeyGone = `-- name: SubjectKeyGone :many
+SELECT subject FROM vault.subject_key WHERE subject = ANY($1::uuid[]) AND wrapped IS NULL
+`
+
+// Which of the subjects have no key any more.
+func (q *Queries) SubjectKeyGone(ctx context.Context, subjects []event.ID) ([]event.ID, error) {
+	rows, err := q.db.Query(ctx, subjectKeyGone, subjects)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []event.ID{}
+	for rows.Next() {
+		var subject event.ID
+		if err := rows.Scan(&subject); err != nil {
+			return nil, err
+		}
+		items = append(items, subject)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn/db/bench"
+)
+
+func benchCommand(g *globals) *cobra.Command {
+	var asJSON bool
+	o := bench.Options{}
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the log against its floors, as ratios in one run",
+		Long: "Measure on a private PostgreSQL of its own, in a temporary folder: each figure beside its floor in the same\n" +
+			"run, in turn, as the median of at least five rounds. Exit code 7 when a gate is missed.\n\nGroups: " + strings.Join(bench.Groups(), ", ") + ".",
+		Example: "  cairn bench\n  cairn bench --only append --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			if o.Rounds < 5 {
+				return usage(fmt.Errorf("--rounds %d: at least 5, or the median says nothing", o.Rounds))
+			}
+			o.Progress = g.status()
+			results, err := bench.Run(ctx, o)
+			if err != nil {
+				return err
+			}
+			if asJSON || g.output == "json" {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(results)
+			} else {
+				err = bench.Table(cmd.OutOrStdout(), results)
+			}
+			if err == nil && !bench.Passed(results) {
+				err = withCode(exitUnverified, errors.New("a gate was missed: on a busy machine, measure again before you believe it"))
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer as JSON")
+	c.Flags().StringSliceVar(&o.Only, "only", nil, "only these `GROUPS`")
+	c.Flags().IntVar(&o.Rounds, "rounds", 5, "rounds of each comparison")
+	c.Flags().DurationVar(&o.Length, "length", 1500*time.Millisecond, "length of one measurement")
+	return c
+}

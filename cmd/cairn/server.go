@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"cairn/db/audit"
+	"cairn/server"
+	"cairn/server/gateway"
+)
+
+type serverFlags struct {
+	listen string
+	models string
+}
+
+func serverCommand(g *globals) *cobra.Command {
+	f := &serverFlags{}
+	c := &cobra.Command{
+		Use:   "server",
+		Short: "Run one server process: health, and the model gateway",
+		Long: "Run one server process on a database that 'cairn migrate up' has prepared. It answers /healthz and\n" +
+			"/readyz, serves models to runs under /gateway/v1, and signs checkpoints of the log. Any number of them\n" +
+			"may run on one database. SIGTERM drains: requests under way are answered first.",
+		Example: "  cairn server --database-url postgres://cairn_server@db/cairn --data /srv/cairn --listen 127.0.0.1:8080",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return g.serve(ctx, f)
+		},
+	}
+	f.register(c)
+	return c
+}
+
+func (f *serverFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "`ADDRESS` to answer on")
+	c.Flags().StringVar(&f.models, "models", "", "models `FILE`; default: models.json in the data folder, if there is one")
+}
+
+func (g *globals) serve(ctx context.Context, f *serverFlags) error {
+	log := g.logger().With("process", "server")
+	in, err := g.openInstallation(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer in.close(g)
+	d, err := in.open(ctx, in.serverURL, "cairn server", log)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	models, err := g.loadModels(f.models)
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Options{DB: d, Models: models, DemoPause: gateway.DefaultDemoPause, Log: log})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return usage(fmt.Errorf("--listen: %w", err))
+	}
+	log.Info("serving", "address", "http://"+listener.Addr().String())
+	var signing sync.WaitGroup
+	defer signing.Wait()
+	signing.Go(func() { audit.NewCheckpointer(d, in.checkpointFile(), log).Run(ctx) })
+	return s.Serve(ctx, listener)
+}
+
+// loadModels reads the models file; none at the default place means the demo model alone.
+func (g *globals) loadModels(path string) ([]gateway.Model, error) {
+	if path == "" {
+		path = filepath.Join(g.data, "models.json")
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	models, err := gateway.LoadModels(path, os.LookupEnv)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return models, nil
+}

@@ -1,0 +1,116 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"cairn/db"
+	"cairn/db/audit"
+	"cairn/db/dbtest"
+	"cairn/domain/account"
+	"cairn/domain/conversation"
+	"cairn/domain/event"
+	"cairn/domain/run"
+	"cairn/domain/space"
+)
+
+const workerName = "w1"
+
+func options(base *dbtest.Database) audit.ReplayOptions {
+	return audit.ReplayOptions{URL: base.URL(""), Keys: base.Keys, Blobs: base.Blobs}
+}
+
+// worker executes a command as the worker.
+func worker(t testing.TB, d *db.DB, command event.Command) {
+	t.Helper()
+	dbtest.Must(t, d, event.WorkerActor(workerName), command)
+}
+
+// carry takes the run of a posted message through a tool call to its end.
+func carry(t testing.TB, d *db.DB, team dbtest.Team, conversationID, runID event.ID, say func(string) string, end run.Ending) {
+	t.Helper()
+	target := run.Target{Run: runID, Space: team.Space, Conversation: conversationID}
+	worker(t, d, run.Start{Target: target, Worker: workerName, Host: "h"})
+	worker(t, d, run.RecordSandbox{Target: target, Epoch: 1, Host: "h", Backend: "b", Report: json.RawMessage(`{"a": [1, null]}`)})
+	worker(t, d, run.LoseWorker{Target: target, Epoch: 1, Worker: workerName})
+	worker(t, d, run.Start{Target: target, Worker: workerName, Host: "h"})
+	worker(t, d, run.RecordSandbox{Target: target, Epoch: 2, Host: "h", Backend: "b", Report: json.RawMessage(`null`)})
+	tokens, code := int64(7), 0
+	worker(t, d, run.RecordAnswer{
+		Target: target, Epoch: 2, Step: 1, Model: "demo", Text: say("step"), Finish: "tool_calls", Usage: run.Usage{InputTokens: &tokens},
+		Calls: []run.CallWish{{ID: "c1", Tool: "shell", Arguments: say("arguments")}, {ID: "c2", Tool: "read", Arguments: "{}"}},
+	})
+	worker(t, d, run.CallTool{Target: target, Epoch: 2, Call: "c1"})
+	worker(t, d, run.ReturnTool{Target: target, Epoch: 2, Call: "c1", Outcome: run.OutcomeOK, ExitCode: &code, Output: say("output"), OutputBytes: 6})
+	worker(t, d, run.ReturnTool{Target: target, Epoch: 2, Call: "c2", Outcome: run.OutcomeError, Output: "not made"})
+	if end.Outcome == run.StatusCancelled {
+		dbtest.Must(t, d, team.Actor(), conversation.CancelRun{Conversation: conversationID, Space: team.Space, Run: runID})
+	}
+	end.Epoch = 2
+	worker(t, d, conversation.EndTurn{Conversation: conversationID, Space: team.Space, Run: runID, End: end})
+}
+
+func plainly(what string) string { return what }
+
+// busyTeam makes a team whose log has every kind of event but erasures.
+func busyTeam(t testing.TB, d *db.DB, say func(string) string) (dbtest.Team, event.ID) {
+	t.Helper()
+	team := dbtest.NewTeam(t, d, "demo")
+	guest := dbtest.NewID()
+	email := guest.String() + "@example.test"
+	dbtest.Must(t, d, event.System, account.Open{Account: guest, AccountKind: account.Person, Email: email, DisplayName: "Guest", EmailMAC: d.Keys().ClaimMAC("email", email)})
+	dbtest.Must(t, d, team.Actor(), space.AddMember{Space: team.Space, Account: guest, Role: space.Auditor})
+	dbtest.Must(t, d, team.Actor(), space.ChangeRole{Space: team.Space, Account: guest, Role: space.Member})
+	id := team.Converse(t, d)
+	var runs []event.ID
+	for i := range 4 {
+		runs = append(runs, team.Post(t, d, id, say(fmt.Sprintf("message %d", i))).Run)
+	}
+	dbtest.Must(t, d, team.Actor(), conversation.CancelRun{Conversation: id, Space: team.Space, Run: runs[3]}) // still waiting
+	carry(t, d, team, id, runs[0], say, run.Ending{Outcome: run.StatusSucceeded, Answer: say("answer")})
+	carry(t, d, team, id, runs[1], say, run.Ending{Outcome: run.StatusFailed, Code: "broken", Message: say("failure")})
+	carry(t, d, team, id, runs[2], say, run.Ending{Outcome: run.StatusCancelled})
+	dbtest.Must(t, d, team.Actor(), space.RemoveMember{Space: team.Space, Account: guest})
+	return team, id
+}
+
+// writers append through pools of their own until stop is called, which answers how many events they wrote.
+// They post into shared conversations and cancel what they posted, so that rows are written by several streams.
+func writers(t testing.TB, base *dbtest.Database, n int, on ...*db.DB) (stop func() int) {
+	t.Helper()
+	if len(on) == 0 {
+		on = []*db.DB{base.Open(t, dbtest.Server), base.Open(t, dbtest.Server)}
+	}
+	team := dbtest.NewTeam(t, on[0], "demo")
+	hot := team.Converse(t, on[0])
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	total := 0
+	for i := range n {
+		wg.Go(func() {
+			d, own, wrote := on[i%len(on)], hot, 0
+			if i%2 == 0 {
+				own = team.Converse(t, d)
+			}
+			for ctx.Err() == nil {
+				message := team.Message(own, "text")
+				for _, command := range []event.Command{message, conversation.CancelRun{Conversation: own, Space: team.Space, Run: message.Run}} {
+					result, err := d.Execute(context.Background(), command, dbtest.Meta(team.Actor()))
+					if err != nil {
+						t.Errorf("writer: %v", err)
+						return
+					}
+					wrote += len(result.Records)
+				}
+			}
+			mu.Lock()
+			total += wrote
+			mu.Unlock()
+		})
+	}
+	return func() int { cancel(); wg.Wait(); return total }
+}

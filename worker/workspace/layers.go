@@ -1,0 +1,156 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cairn/domain/event"
+	"cairn/domain/run"
+	"cairn/sandbox"
+)
+
+// maxLayers is the number of uppers that one workspace is stacked from. The kernel takes 500.
+const maxLayers = 200
+
+// defaultPath is where the sandbox looks for programs, unless it is told otherwise.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+func (c Config) spec(id event.ID, state run.State, past []Past) (sandbox.Spec, error) {
+	spec := sandbox.Spec{
+		ID: name(id, state.Epoch), RunDir: filepath.Join(c.Dir, id.String()), Limits: c.Limits, Require: c.Require,
+	}
+	spec.Limits.Output = int(state.Limits.OutputBytes)
+	if err := c.own(id, state); err != nil {
+		return spec, err
+	}
+	if state.Sandbox.Epoch != 0 {
+		spec.RunDir = filepath.Dir(state.Sandbox.Upper) // another worker of this host may keep its runs elsewhere
+	}
+	var err error
+	if spec.Lowers, err = c.lowers(state, past); err != nil {
+		return spec, err
+	}
+	if spec.Mounts, err = c.mounts(state.Mounts); err != nil {
+		return spec, err
+	}
+	spec.Env = c.environment(spec.Mounts)
+	return spec, nil
+}
+
+// lowers are the earlier turns' uppers, newest first, then the source. They serve as they are: whiteouts and
+// opaque folders of an upper mean the same in a lower, and redirects and metadata-only copies, which would
+// not, are never made in a user namespace. An empty one adds nothing and is passed over.
+func (c Config) lowers(state run.State, past []Past) ([]string, error) {
+	var lowers []string
+	for i := len(past) - 1; i >= 0; i-- {
+		if past[i].Sandbox.Epoch == 0 {
+			continue // it used no tool
+		}
+		if err := c.reach("earlier run "+past[i].Run.String(), past[i].Sandbox); err != nil {
+			return nil, err
+		}
+		empty, err := isEmpty(past[i].Sandbox.Upper)
+		if err != nil {
+			return nil, lost("the files of earlier run %s cannot be read: %v", past[i].Run, err)
+		}
+		if !empty {
+			lowers = append(lowers, past[i].Sandbox.Upper)
+		}
+	}
+	if len(lowers) > maxLayers {
+		return nil, refuse("the workspace is stacked from the changes of %d turns, the limit is %d: start a new conversation", len(lowers), maxLayers)
+	}
+	source, err := c.source(state.Source)
+	if source != "" {
+		lowers = append(lowers, source)
+	}
+	return lowers, err
+}
+
+func isEmpty(dir string) (bool, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		return true, nil
+	}
+	return false, err
+}
+
+// source is the folder to start from, with its links resolved; empty for none.
+func (c Config) source(s run.Source) (string, error) {
+	if s.Kind == run.SourceNone {
+		return "", nil
+	}
+	if s.Kind != run.SourceFolder {
+		return "", refuse("source of kind %q is not known to this worker: use a newer one", s.Kind)
+	}
+	root, offered := c.Roots[s.Root]
+	if !offered {
+		return "", refuse("root %q is not offered by this worker: add --root %s=FOLDER to it", s.Root, s.Root)
+	}
+	path, err := inside(s.Path, root)
+	if err != nil {
+		return "", refuse("source %s: %v: choose a folder inside root %q, or offer another root", s.Path, err, s.Root)
+	}
+	return path, nil
+}
+
+// mounts are the tool chains that the run asks for, each inside one that this worker offers.
+func (c Config) mounts(asked []run.Mount) ([]sandbox.Mount, error) {
+	var mounts []sandbox.Mount
+	for _, m := range asked {
+		path, err := c.tool(m.Source)
+		if err != nil {
+			return nil, err
+		}
+		mounts = append(mounts, sandbox.Mount{Source: path, Target: m.Target})
+	}
+	return mounts, nil
+}
+
+func (c Config) tool(source string) (string, error) {
+	for _, offered := range c.Tools {
+		if path, err := inside(source, offered); err == nil {
+			return path, nil
+		}
+	}
+	return "", refuse("mount %s is not offered by this worker: add --tool %s to it", source, source)
+}
+
+// inside resolves the links of both paths and refuses a path that is not in the folder.
+func inside(path, folder string) (string, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	within, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return "", err
+	}
+	if resolved != within && !strings.HasPrefix(resolved, strings.TrimSuffix(within, "/")+"/") {
+		return "", fmt.Errorf("it leads to %s, which is not inside %s", resolved, within)
+	}
+	return resolved, nil
+}
+
+// environment makes the programs of mounted tool chains found.
+func (c Config) environment(mounts []sandbox.Mount) map[string]string {
+	env := map[string]string{"PATH": defaultPath}
+	for name, value := range c.Env {
+		env[name] = value
+	}
+	for i := len(mounts) - 1; i >= 0; i-- {
+		if info, err := os.Stat(filepath.Join(mounts[i].Source, "bin")); err == nil && info.IsDir() {
+			env["PATH"] = mounts[i].Target + "/bin:" + env["PATH"]
+		}
+	}
+	return env
+}
