@@ -54,13 +54,6 @@ func adminRestored(g *globals) *cobra.Command {
 				if destroyed > 0 {
 					g.say("destroyed %d keys of erased subjects again, which the vault's backup had brought back", destroyed)
 				}
-				again, err := audit.EnforceErasures(ctx, in.direct(), catalog.Registry())
-				if err != nil {
-					return err
-				}
-				if again > 0 {
-					g.say("the vault was older than erasures of the log: %d keys are destroyed again", again)
-				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "incarnation %d begins at position %d\n", checkpoint.Incarnation, checkpoint.Size)
 				return err
 			})
