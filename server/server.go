@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,11 @@ func New(o Options) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(listener) }()
+	house, leave := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() { s.keepHouse(house) })
+	defer keeping.Wait()
+	defer leave()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve %s: %w", listener.Addr(), err)

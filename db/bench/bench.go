@@ -60,6 +60,7 @@ var groups = []group{
 	{"tail", (*bench).tail},
 	{"queue", (*bench).queue},
 	{"replay", (*bench).replay},
+	{"rebuild", (*bench).rebuild},
 	{"snapshot", (*bench).snapshot},
 }
 
