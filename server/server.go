@@ -77,10 +77,7 @@ func (s *Server) rest() (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
-	signIn, err := auth.New(s.options.DB, s.options.Limits)
-	if err != nil {
-		return nil, err
-	}
+	signIn := auth.New(s.options.DB, s.options.Limits)
 	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Version: s.options.Version, Log: s.options.Log}, mux)
 	if err != nil {
 		return nil, err

@@ -49,13 +49,8 @@ type Auth struct {
 }
 
 // New makes it ready. The zero Limits are the standard ones.
-func New(d *db.DB, l Limits) (*Auth, error) {
-	a := &Auth{db: d, limits: newLimits(l), hashing: make(chan struct{}, 4)}
-	var err error
-	if a.stranger, err = hashPassword(newToken()); err != nil {
-		return nil, fmt.Errorf("password hash: %w", err)
-	}
-	return a, nil
+func New(d *db.DB, l Limits) *Auth {
+	return &Auth{db: d, limits: newLimits(l), hashing: make(chan struct{}, 4), stranger: hashOfNobody()}
 }
 
 // Attempt is one try to sign in. Exactly one of Code and Password is given.

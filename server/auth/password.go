@@ -2,11 +2,13 @@ package auth
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
+	"golang.org/x/crypto/argon2"
 
 	"cairn/db"
 	"cairn/domain/event"
@@ -22,6 +24,13 @@ const (
 // hashCost is the recommendation of the OWASP password storage cheat sheet for argon2id: 19 MiB, two passes,
 // one lane.
 var hashCost = &argon2id.Params{Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+
+// hashOfNobody looks like a hash at the same cost, but is random: no password is known to have it.
+func hashOfNobody() string {
+	text := base64.RawStdEncoding.EncodeToString
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashCost.Memory, hashCost.Iterations, hashCost.Parallelism,
+		text(randomBytes(int(hashCost.SaltLength))), text(randomBytes(int(hashCost.KeyLength))))
+}
 
 func hashPassword(password string) (string, error) { return argon2id.CreateHash(password, hashCost) }
 
