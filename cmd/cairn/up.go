@@ -73,7 +73,7 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	if err := family.ready(ctx, url+"/readyz"); err == nil {
 		g.say("Server: %s  (docs, api/v1, healthz, readyz, gateway/v1; ready after %v)", url, time.Since(began).Round(time.Millisecond))
 		if first != nil {
-			g.say("Login: %s %s  (once, within an hour; also in %s)", first.Email, first.Code, in.firstLoginFile())
+			g.say("Login: %s %s", first.Email, first.Code)
 		}
 		g.say("Try:    cairn run --data %s '$ uname -a'", in.dir)
 		g.say("Ctrl-C stops everything.")

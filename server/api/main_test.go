@@ -13,6 +13,7 @@ import (
 
 	"cairn/db"
 	"cairn/db/dbtest"
+	"cairn/domain/account"
 	"cairn/domain/event"
 	"cairn/domain/space"
 	"cairn/server"
@@ -76,35 +77,21 @@ type person struct {
 func (w *world) stranger(t *testing.T) *person { return &person{t: t, w: w} }
 
 // signIn signs the account in with a code.
-func (w *world) signIn(t *testing.T, account event.ID) *person {
+func (w *world) signIn(t *testing.T, id event.ID) *person {
 	t.Helper()
-	p := &person{t: t, w: w, account: account}
-	code, err := auth.NewCode(t.Context(), w.db, account)
+	p := &person{t: t, w: w, account: id}
+	code, err := auth.NewCode(t.Context(), w.db, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.login(map[string]any{"email": email(account), "code": code}).want(http.StatusOK)
+	p.login(map[string]any{"email": email(id), "code": code}).want(http.StatusOK)
 	return p
 }
 
 // owner is the team's person, signed in.
 func (w *world) owner(t *testing.T) *person { t.Helper(); return w.signIn(t, w.team.Account) }
 
-// newPerson opens an account of its own.
-func (w *world) newPerson(t *testing.T) *person {
-	t.Helper()
-	return w.signIn(t, dbtest.NewTeam(t, w.db, "demo").Account)
-}
-
-// member is a new person with a role in the team's space.
-func (w *world) member(t *testing.T, role space.Role) *person {
-	t.Helper()
-	p := w.newPerson(t)
-	dbtest.Must(t, w.db, w.team.Actor(), space.AddMember{Space: w.team.Space, Account: p.account, Role: role})
-	return p
-}
-
-func email(account event.ID) string { return account.String() + "@example.test" }
+func email(id event.ID) string { return id.String() + "@example.test" }
 
 // heard is an answer.
 type heard struct {
@@ -209,4 +196,26 @@ func (w *world) events(t *testing.T) int64 {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// opened is a new account, joined one with a role in the team's space.
+func (w *world) opened(t *testing.T) event.ID {
+	t.Helper()
+	return dbtest.NewTeam(t, w.db, "demo").Account
+}
+
+func (w *world) joined(t *testing.T, role space.Role) event.ID {
+	t.Helper()
+	id := w.opened(t)
+	dbtest.Must(t, w.db, w.team.Actor(), space.AddMember{Space: w.team.Space, Account: id, Role: role})
+	return id
+}
+
+func (w *world) erase(t *testing.T, id event.ID) {
+	t.Helper()
+	state, _, err := w.db.Load(t.Context(), account.Stream(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbtest.Must(t, w.db, event.System, account.Erase{Account: id, Claim: state.(account.State).Claim})
 }
