@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cairn/db"
 	"cairn/db/dbtest"
@@ -218,4 +220,35 @@ func (w *world) erase(t *testing.T, id event.ID) {
 		t.Fatal(err)
 	}
 	dbtest.Must(t, w.db, event.System, account.Erase{Account: id, Claim: state.(account.State).Claim})
+}
+
+// raw sends bytes and reads what comes within a second.
+func (w *world) raw(t *testing.T, request string) []byte {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	conn.SetReadDeadline(time.Now().Add(time.Second))
+	answer, _ := io.ReadAll(conn) // ends by the deadline where the server keeps the connection
+	return answer
+}
+
+// sql changes what no interface can, as the owner of the database.
+func (w *world) sql(t *testing.T, statement string, args ...any) {
+	t.Helper()
+	if _, err := w.database.Conn(t, "").Exec(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) row(t *testing.T, to any, query string, args ...any) {
+	t.Helper()
+	if err := w.database.Conn(t, "").QueryRow(t.Context(), query, args...).Scan(to); err != nil {
+		t.Fatal(err)
+	}
 }
