@@ -32,13 +32,7 @@ func TestBadInput(t *testing.T) {
 			all = append(all, badBodies(t, op, at)...)
 			all = append(all, badWire(t, op, at)...)
 		}
-		if slices.ContainsFunc(op.Parameters, func(p struct {
-			Name, In string
-			Schema   schema
-		},
-		) bool {
-			return p.Name == "Idempotency-Key"
-		}) {
+		if slices.ContainsFunc(op.Parameters, func(p parameter) bool { return p.Name == "Idempotency-Key" }) {
 			all = append(all, badKeys(t, op, at)...)
 		}
 		for _, b := range all {

@@ -22,15 +22,18 @@ type operation struct {
 	OperationID string `json:"operationId"`
 	Method      string `json:"-"`
 	Path        string `json:"-"`
-	Parameters  []struct {
-		Name, In string
-		Schema   schema
-	}
+	Parameters  []parameter
 	RequestBody *struct {
 		Content map[string]struct{ Schema schema }
 	}
 	Responses map[string]json.RawMessage
 	document  *document
+}
+
+// parameter is one in the path, the query or a header.
+type parameter struct {
+	Name, In string
+	Schema   schema
 }
 
 // document is as much of OpenAPI 3.1 as the tests need, and schema of JSON Schema.
