@@ -62,6 +62,19 @@ func (d *DB) Stream(ctx context.Context, stream event.ID, after int64, limit int
 	return records, nil
 }
 
+// StreamSince returns up to limit records of one stream after a position.
+func (d *DB) StreamSince(ctx context.Context, stream event.ID, after int64, limit int) ([]event.Record, error) {
+	rows, err := d.log.EventsOfStreamSince(ctx, logq.EventsOfStreamSinceParams{StreamID: stream, After: after, Lim: int32(limit)})
+	if err != nil {
+		return nil, fmt.Errorf("stream %s after %d: %w", stream, after, err)
+	}
+	records := make([]event.Record, len(rows))
+	for i := range rows {
+		records[i] = record(&rows[i].LogEvent, rows[i].Position)
+	}
+	return records, nil
+}
+
 // Decode turns a record into its event, with sealed fields opened or, where the key is gone, erased.
 func (d *DB) Decode(ctx context.Context, r *event.Record) (event.Event, error) {
 	return d.decode(ctx, *r)
@@ -97,3 +110,6 @@ func record(row *logq.LogEvent, position int64) event.Record {
 
 // IsNotFound reports whether a query of one row found none.
 func IsNotFound(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
+
+// IsUnreachable reports whether the database did not answer, so that the same call may work later.
+func IsUnreachable(err error) bool { return err != nil && !IsNotFound(err) && broken(err) }

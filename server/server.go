@@ -1,4 +1,5 @@
-// Package server is the process that the outside talks to: health and readiness, and the model gateway.
+// Package server is the process that the outside talks to: health and readiness, the REST interface with its
+// sessions, and the model gateway.
 //
 //	starting --listen--> serving --drain--> draining --requests answered--> stopped
 //
@@ -20,6 +21,8 @@ import (
 	"cairn/db"
 	"cairn/domain/event"
 	"cairn/domain/run"
+	"cairn/server/api"
+	"cairn/server/auth"
 	"cairn/server/gateway"
 )
 
@@ -31,6 +34,8 @@ type Options struct {
 	DB        *db.DB
 	Models    []gateway.Model
 	DemoPause time.Duration
+	Limits    auth.Limits // zero: the standard ones
+	Version   string
 	Log       *slog.Logger
 }
 
@@ -57,13 +62,32 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model gateway: %w", err)
 	}
+	rest, err := s.rest()
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/gateway/v1/", s.gateway)
-	mux.HandleFunc("GET /healthz", s.health)
-	mux.HandleFunc("GET /readyz", s.ready)
+	mux.Handle("/gateway/v1/", s.gateway) // has its own form of errors, and tokens instead of cookies
+	mux.Handle("/", rest)
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
 	return s, nil
 }
+
+// rest is everything but the gateway.
+func (s *Server) rest() (http.Handler, error) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /readyz", s.ready)
+	signIn := auth.New(s.options.DB, s.options.Limits)
+	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Version: s.options.Version, Log: s.options.Log}, mux)
+	if err != nil {
+		return nil, err
+	}
+	return a.Handler(), nil
+}
+
+// Handler answers as Serve does, for tests that bring their own listener.
+func (s *Server) Handler() http.Handler { return s.http.Handler }
 
 // Serve answers on the listener until ctx ends, then drains: requests under way are answered.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {

@@ -13,7 +13,7 @@ import (
 	"cairn/domain/space"
 )
 
-// local is who works at this terminal: an account with a personal space and a general agent, the same for
+// local is who works at this terminal, and who signs in first: an account with a personal space and a general agent, the same for
 // every run on one data folder. Their ids derive from the log's, so that finding them needs no search and
 // two first runs at once make them once.
 type local struct {
@@ -23,6 +23,9 @@ type local struct {
 func (l local) actor() string { return event.AccountActor(l.account) }
 
 const localInstructions = "You work in a sandbox on the files in /workspace. Use the tools, and end with a short answer."
+
+// localEmail is where the first account signs in with.
+const localEmail = "local@localhost"
 
 // ensureLocal makes what does not exist yet.
 func ensureLocal(ctx context.Context, d *db.DB, model string) (local, error) {
@@ -36,7 +39,7 @@ func ensureLocal(ctx context.Context, d *db.DB, model string) (local, error) {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		name = u.Username
 	}
-	email := "local@localhost"
+	email := localEmail
 	steps := []struct {
 		stream  event.Ref
 		actor   string

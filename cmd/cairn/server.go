@@ -28,10 +28,10 @@ func serverCommand(g *globals) *cobra.Command {
 	f := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "server",
-		Short: "Run one server process: health, and the model gateway",
-		Long: "Run one server process on a database that 'cairn migrate up' has prepared. It answers /healthz and\n" +
-			"/readyz, serves models to runs under /gateway/v1, and signs checkpoints of the log. Any number of them\n" +
-			"may run on one database. SIGTERM drains: requests under way are answered first.",
+		Short: "Run one server process: the REST interface, health, and the model gateway",
+		Long: "Run one server process on a database that 'cairn migrate up' has prepared. It answers REST under /api/v1\n" +
+			"(described at /docs), /healthz and /readyz, serves models to runs under /gateway/v1, and signs checkpoints of\n" +
+			"the log. Any number of them may run on one database. SIGTERM drains: requests under way are answered first.",
 		Example: "  cairn server --database-url postgres://cairn_server@db/cairn --data /srv/cairn --listen 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,7 +65,7 @@ func (g *globals) serve(ctx context.Context, f *serverFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.New(server.Options{DB: d, Models: models, DemoPause: gateway.DefaultDemoPause, Log: log})
+	s, err := server.New(server.Options{DB: d, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log})
 	if err != nil {
 		return err
 	}

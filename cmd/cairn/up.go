@@ -30,7 +30,8 @@ func upCommand(g *globals) *cobra.Command {
 		Short: "Run everything in one process tree on an embedded PostgreSQL",
 		Long: "Run everything in one process tree: an embedded PostgreSQL in the data folder (or the one that is named),\n" +
 			"its migrations, a server and a worker, each its own process. A process that dies is started again. Ctrl-C\n" +
-			"drains and stops all of them; a second Ctrl-C kills what is left.",
+			"drains and stops all of them; a second Ctrl-C kills what is left. While nobody can sign in yet it prints a\n" +
+			"single-use code for the first account, good for an hour.",
 		Example: "  cairn up\n  cairn up --data /srv/cairn --listen 127.0.0.1:9000 --slots 4",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,10 +64,17 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	if err := portFree(f.listen); err != nil {
 		return err
 	}
+	first, err := g.firstLogin(ctx, in)
+	if err != nil {
+		return err
+	}
 	family := g.startFamily(ctx, in, f)
 	url := "http://" + f.listen
 	if err := family.ready(ctx, url+"/readyz"); err == nil {
-		g.say("Server: %s  (healthz, readyz, gateway/v1; ready after %v)", url, time.Since(began).Round(time.Millisecond))
+		g.say("Server: %s  (docs, api/v1, healthz, readyz, gateway/v1; ready after %v)", url, time.Since(began).Round(time.Millisecond))
+		if first != nil {
+			g.say("Login: %s %s", first.Email, first.Code)
+		}
 		g.say("Try:    cairn run --data %s '$ uname -a'", in.dir)
 		g.say("Ctrl-C stops everything.")
 	}

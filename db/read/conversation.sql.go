@@ -7,6 +7,7 @@ package read
 
 import (
 	"context"
+	"time"
 
 	"cairn/domain/event"
 )
@@ -32,6 +33,57 @@ func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversati
 		&i.Version,
 	)
 	return i, err
+}
+
+const conversationPage = `-- name: ConversationPage :many
+SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version FROM conversation
+WHERE space_id = $1 AND changed_at <= $2 AND (changed_at < $2 OR id > $3)
+ORDER BY changed_at DESC, id LIMIT $4
+`
+
+type ConversationPageParams struct {
+	SpaceID event.ID
+	At      time.Time
+	ID      event.ID
+	Lim     int32
+}
+
+// The last changed first. The index orders equal times by id upwards.
+func (q *Queries) ConversationPage(ctx context.Context, arg ConversationPageParams) ([]Conversation, error) {
+	rows, err := q.db.Query(ctx, conversationPage,
+		arg.SpaceID,
+		arg.At,
+		arg.ID,
+		arg.Lim,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Conversation{}
+	for rows.Next() {
+		var i Conversation
+		if err := rows.Scan(
+			&i.ID,
+			&i.SpaceID,
+			&i.AgentID,
+			&i.Title,
+			&i.Turns,
+			&i.Waiting,
+			&i.ActiveRun,
+			&i.OpenedBy,
+			&i.OpenedAt,
+			&i.ChangedAt,
+			&i.Version,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const messageOfConversation = `-- name: MessageOfConversation :many
@@ -64,6 +116,61 @@ func (q *Queries) MessageOfConversation(ctx context.Context, arg MessageOfConver
 			&i.TurnNumber,
 			&i.PostedAt,
 			&i.Version,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const messagePage = `-- name: MessagePage :many
+SELECT m.id, m.conversation_id, m.space_id, m.turn_id, m.run_id, m.author, m.text, m.state, m.turn_number, m.posted_at, m.version, coalesce(r.state, 'queued')::text AS run_state, r.answer, r.failure_code
+FROM message m LEFT JOIN run r ON r.id = m.run_id
+WHERE m.conversation_id = $1 AND m.version < $2 ORDER BY m.version DESC LIMIT $3
+`
+
+type MessagePageParams struct {
+	ConversationID event.ID
+	Version        int64
+	Lim            int32
+}
+
+type MessagePageRow struct {
+	Message     Message
+	RunState    string
+	Answer      *string
+	FailureCode *string
+}
+
+// With what the run that answers has come to.
+func (q *Queries) MessagePage(ctx context.Context, arg MessagePageParams) ([]MessagePageRow, error) {
+	rows, err := q.db.Query(ctx, messagePage, arg.ConversationID, arg.Version, arg.Lim)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MessagePageRow{}
+	for rows.Next() {
+		var i MessagePageRow
+		if err := rows.Scan(
+			&i.Message.ID,
+			&i.Message.ConversationID,
+			&i.Message.SpaceID,
+			&i.Message.TurnID,
+			&i.Message.RunID,
+			&i.Message.Author,
+			&i.Message.Text,
+			&i.Message.State,
+			&i.Message.TurnNumber,
+			&i.Message.PostedAt,
+			&i.Message.Version,
+			&i.RunState,
+			&i.Answer,
+			&i.FailureCode,
 		); err != nil {
 			return nil, err
 		}

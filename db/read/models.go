@@ -21,6 +21,24 @@ type Account struct {
 	Version     int64
 }
 
+type Agent struct {
+	ID        event.ID
+	SpaceID   event.ID
+	Revision  int64
+	Name      *string
+	Model     string
+	RevisedAt time.Time
+	Version   int64
+}
+
+type Claim struct {
+	ID        event.ID
+	ClaimKind string
+	OwnerKind *string
+	OwnerID   *event.ID
+	Version   int64
+}
+
 type Conversation struct {
 	ID        event.ID
 	SpaceID   event.ID

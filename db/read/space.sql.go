@@ -31,6 +31,75 @@ func (q *Queries) AccountByID(ctx context.Context, id event.ID) (Account, error)
 	return i, err
 }
 
+const claimByID = `-- name: ClaimByID :one
+SELECT id, claim_kind, owner_kind, owner_id, version FROM claim WHERE id = $1
+`
+
+func (q *Queries) ClaimByID(ctx context.Context, id event.ID) (Claim, error) {
+	row := q.db.QueryRow(ctx, claimByID, id)
+	var i Claim
+	err := row.Scan(
+		&i.ID,
+		&i.ClaimKind,
+		&i.OwnerKind,
+		&i.OwnerID,
+		&i.Version,
+	)
+	return i, err
+}
+
+const membershipPage = `-- name: MembershipPage :many
+SELECT m.space_id, m.account_id, m.role, m.since, a.name FROM membership m LEFT JOIN account a ON a.id = m.account_id
+WHERE m.space_id = $1 AND (m.since, m.account_id) < ($2::timestamptz, $3::uuid)
+ORDER BY m.since DESC, m.account_id DESC LIMIT $4
+`
+
+type MembershipPageParams struct {
+	SpaceID event.ID
+	At      time.Time
+	ID      event.ID
+	Lim     int32
+}
+
+type MembershipPageRow struct {
+	SpaceID   event.ID
+	AccountID event.ID
+	Role      string
+	Since     time.Time
+	Name      *string
+}
+
+func (q *Queries) MembershipPage(ctx context.Context, arg MembershipPageParams) ([]MembershipPageRow, error) {
+	rows, err := q.db.Query(ctx, membershipPage,
+		arg.SpaceID,
+		arg.At,
+		arg.ID,
+		arg.Lim,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MembershipPageRow{}
+	for rows.Next() {
+		var i MembershipPageRow
+		if err := rows.Scan(
+			&i.SpaceID,
+			&i.AccountID,
+			&i.Role,
+			&i.Since,
+			&i.Name,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const spaceByID = `-- name: SpaceByID :one
 SELECT id, personal, name, slug, erased, created_at, version FROM space WHERE id = $1
 `
@@ -50,11 +119,20 @@ func (q *Queries) SpaceByID(ctx context.Context, id event.ID) (Space, error) {
 	return i, err
 }
 
-const spaceOfAccount = `-- name: SpaceOfAccount :many
-SELECT s.id, s.personal, s.name, s.slug, s.erased, s.created_at, s.version, m.role FROM space s JOIN membership m ON m.space_id = s.id WHERE m.account_id = $1 ORDER BY s.created_at, s.id
+const spacePage = `-- name: SpacePage :many
+SELECT s.id, s.personal, s.name, s.slug, s.erased, s.created_at, s.version, m.role FROM space s JOIN membership m ON m.space_id = s.id
+WHERE m.account_id = $1 AND NOT s.erased AND (s.created_at, s.id) < ($2::timestamptz, $3::uuid)
+ORDER BY s.created_at DESC, s.id DESC LIMIT $4
 `
 
-type SpaceOfAccountRow struct {
+type SpacePageParams struct {
+	AccountID event.ID
+	At        time.Time
+	ID        event.ID
+	Lim       int32
+}
+
+type SpacePageRow struct {
 	ID        event.ID
 	Personal  bool
 	Name      *string
@@ -65,15 +143,21 @@ type SpaceOfAccountRow struct {
 	Role      string
 }
 
-func (q *Queries) SpaceOfAccount(ctx context.Context, accountID event.ID) ([]SpaceOfAccountRow, error) {
-	rows, err := q.db.Query(ctx, spaceOfAccount, accountID)
+// The spaces of an account with its role, newest first.
+func (q *Queries) SpacePage(ctx context.Context, arg SpacePageParams) ([]SpacePageRow, error) {
+	rows, err := q.db.Query(ctx, spacePage,
+		arg.AccountID,
+		arg.At,
+		arg.ID,
+		arg.Lim,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []SpaceOfAccountRow{}
+	items := []SpacePageRow{}
 	for rows.Next() {
-		var i SpaceOfAccountRow
+		var i SpacePageRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Personal,
@@ -92,4 +176,22 @@ func (q *Queries) SpaceOfAccount(ctx context.Context, accountID event.ID) ([]Spa
 		return nil, err
 	}
 	return items, nil
+}
+
+const spaceRole = `-- name: SpaceRole :one
+SELECT m.role FROM membership m JOIN space s ON s.id = m.space_id
+WHERE m.space_id = $1 AND m.account_id = $2 AND NOT s.erased
+`
+
+type SpaceRoleParams struct {
+	SpaceID   event.ID
+	AccountID event.ID
+}
+
+// The role of an account in a space that is not erased. No row for strangers.
+func (q *Queries) SpaceRole(ctx context.Context, arg SpaceRoleParams) (string, error) {
+	row := q.db.QueryRow(ctx, spaceRole, arg.SpaceID, arg.AccountID)
+	var role string
+	err := row.Scan(&role)
+	return role, err
 }

@@ -38,3 +38,9 @@ DELETE FROM log.command WHERE at < @before;
 
 -- name: LogIdentity :one
 SELECT log_id, incarnation, (SELECT last FROM log.log_head)::bigint AS head FROM log.log_identity;
+
+-- name: EventsOfStreamSince :many
+-- In one stream the order of positions is that of versions.
+SELECT p.position, sqlc.embed(e)
+FROM log.event e JOIN log.log_position p ON p.event_id = e.id
+WHERE e.stream_id = @stream_id AND p.position > @after ORDER BY e.version LIMIT @lim;

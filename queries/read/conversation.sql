@@ -3,3 +3,15 @@ SELECT * FROM conversation WHERE id = @id;
 
 -- name: MessageOfConversation :many
 SELECT * FROM message WHERE conversation_id = @conversation_id ORDER BY version LIMIT @lim;
+
+-- name: ConversationPage :many
+-- The last changed first. The index orders equal times by id upwards.
+SELECT * FROM conversation
+WHERE space_id = @space_id AND changed_at <= @at AND (changed_at < @at OR id > @id)
+ORDER BY changed_at DESC, id LIMIT @lim;
+
+-- name: MessagePage :many
+-- With what the run that answers has come to.
+SELECT sqlc.embed(m), coalesce(r.state, 'queued')::text AS run_state, r.answer, r.failure_code
+FROM message m LEFT JOIN run r ON r.id = m.run_id
+WHERE m.conversation_id = @conversation_id AND m.version < @version ORDER BY m.version DESC LIMIT @lim;

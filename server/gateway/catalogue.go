@@ -49,6 +49,15 @@ func (c catalogue) names() string {
 	return strings.Join(names, ", ")
 }
 
+// Models are the names that callers may use, in the order of the list.
+func (g *Gateway) Models() []string {
+	var names []string
+	for _, o := range g.catalogue {
+		names = append(names, o.name)
+	}
+	return names
+}
+
 func (c catalogue) pick(name string) (offer, *problem) {
 	o, ok := c.find(name)
 	if !ok {

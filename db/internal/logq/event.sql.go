@@ -122,6 +122,61 @@ func (q *Queries) EventsAfterVersion(ctx context.Context, arg EventsAfterVersion
 	return items, nil
 }
 
+const eventsOfStreamSince = `-- name: EventsOfStreamSince :many
+SELECT p.position, e.id, e.stream_id, e.version, e.space_id, e.topic_id, e.kind, e.schema, e.data, e.actor, e.command_id, e.cause_id, e.trace_id, e.recorded_at, e.leaf_version, e.leaf_hash
+FROM log.event e JOIN log.log_position p ON p.event_id = e.id
+WHERE e.stream_id = $1 AND p.position > $2 ORDER BY e.version LIMIT $3
+`
+
+type EventsOfStreamSinceParams struct {
+	StreamID event.ID
+	After    int64
+	Lim      int32
+}
+
+type EventsOfStreamSinceRow struct {
+	Position int64
+	LogEvent LogEvent
+}
+
+// In one stream the order of positions is that of versions.
+func (q *Queries) EventsOfStreamSince(ctx context.Context, arg EventsOfStreamSinceParams) ([]EventsOfStreamSinceRow, error) {
+	rows, err := q.db.Query(ctx, eventsOfStreamSince, arg.StreamID, arg.After, arg.Lim)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventsOfStreamSinceRow{}
+	for rows.Next() {
+		var i EventsOfStreamSinceRow
+		if err := rows.Scan(
+			&i.Position,
+			&i.LogEvent.ID,
+			&i.LogEvent.StreamID,
+			&i.LogEvent.Version,
+			&i.LogEvent.SpaceID,
+			&i.LogEvent.TopicID,
+			&i.LogEvent.Kind,
+			&i.LogEvent.Schema,
+			&i.LogEvent.Data,
+			&i.LogEvent.Actor,
+			&i.LogEvent.CommandID,
+			&i.LogEvent.CauseID,
+			&i.LogEvent.TraceID,
+			&i.LogEvent.RecordedAt,
+			&i.LogEvent.LeafVersion,
+			&i.LogEvent.LeafHash,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const eventsSince = `-- name: EventsSince :many
 SELECT p.position, e.id, e.stream_id, e.version, e.space_id, e.topic_id, e.kind, e.schema, e.data, e.actor, e.command_id, e.cause_id, e.trace_id, e.recorded_at, e.leaf_version, e.leaf_hash
 FROM (SELECT position, event_id FROM log.log_position WHERE position > $1 ORDER BY position LIMIT $2) p

@@ -47,3 +47,15 @@ type LogStream struct {
 	TopicID event.ID
 	Version int64
 }
+
+type VaultCredential struct {
+	ID        event.ID
+	AccountID event.ID
+	Kind      string
+	Hash      []byte
+	CreatedAt time.Time
+	ExpiresAt *time.Time
+	Method    *string
+	Client    *string
+	UsedAt    *time.Time
+}

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"cairn/db/read"
+	"cairn/domain/conversation"
+	"cairn/domain/event"
+	"cairn/domain/run"
+)
+
+// Run is one attempt at a turn.
+type Run struct {
+	ID             event.ID   `json:"run_id" format:"uuid"`
+	Space          event.ID   `json:"space_id" format:"uuid"`
+	Conversation   event.ID   `json:"conversation_id" format:"uuid"`
+	Turn           event.ID   `json:"turn_id" format:"uuid"`
+	Agent          event.ID   `json:"agent_id" format:"uuid"`
+	Model          string     `json:"model"`
+	State          string     `json:"state" enum:"queued,starting,running,succeeded,failed,cancelled"`
+	Epoch          int64      `json:"epoch" doc:"How many workers have claimed it."`
+	Steps          int64      `json:"steps" doc:"Answers of the model so far."`
+	InputTokens    *int64     `json:"input_tokens" doc:"null: the provider did not say."`
+	OutputTokens   *int64     `json:"output_tokens"`
+	CancelAsked    bool       `json:"cancel_asked"`
+	Answer         *string    `json:"answer" doc:"Once it has succeeded."`
+	FailureCode    *string    `json:"failure_code"`
+	FailureMessage *string    `json:"failure_message"`
+	QueuedAt       time.Time  `json:"queued_at"`
+	StartedAt      *time.Time `json:"started_at" doc:"The first claim."`
+	EndedAt        *time.Time `json:"ended_at"`
+	Version        int64      `json:"version"`
+}
+
+// RunCancelled says what has become of a run that is to end.
+type RunCancelled struct {
+	Run   event.ID `json:"run_id" format:"uuid"`
+	State string   `json:"state" enum:"queued,starting,running,succeeded,failed,cancelled"`
+}
+
+// Boundary is what the sandbox of a run reports: what was asked, what was installed, what was observed.
+type Boundary struct {
+	Run    event.ID        `json:"run_id" format:"uuid"`
+	Report json.RawMessage `json:"report" doc:"null until a sandbox was prepared; in it null is unknown."`
+}
+
+// OneRun is the path of one.
+type OneRun struct {
+	Run event.ID `path:"run" format:"uuid"`
+}
+
+type runCancelIn struct {
+	Keyed
+	OneRun
+}
+
+type runCancelOut struct {
+	Status int
+	Body   RunCancelled
+}
+
+type runEventsIn struct {
+	OneRun
+	EventsIn
+}
+
+func (a *API) runRoutes() {
+	register(a, route("GET /runs/{run}", "run-get", "A run"), a.getRun)
+	events := route("GET /runs/{run}/events", "run-event-list", "Events of a run, in the order of the log")
+	events.Errors = append(events.Errors, http.StatusConflict)
+	register(a, events, a.runEvents)
+	cancel := withStatus(route("POST /runs/{run}/cancel", "run-cancel", "Cancel a run"), http.StatusAccepted)
+	cancel.Description = "200: it has ended. 202: the worker that holds it was asked to end it. 409: it had ended before."
+	register(a, cancel, a.cancelRun)
+	register(a, route("GET /runs/{run}/boundary", "run-boundary", "The boundary report of a run"), a.boundary)
+}
+
+func (a *API) getRun(ctx context.Context, in *OneRun) (*answer[Run], error) {
+	row, err := a.run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return reply(showRun(row)), nil
+}
+
+func showRun(r read.Run) Run {
+	return Run{
+		ID: r.ID, Space: r.SpaceID, Conversation: r.ConversationID, Turn: r.TurnID, Agent: r.AgentID, Model: r.Model, State: r.State,
+		Epoch: r.Epoch, Steps: r.Steps, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CancelAsked: r.CancelAsked, Answer: r.Answer,
+		FailureCode: r.FailureCode, FailureMessage: r.FailureMessage, QueuedAt: r.QueuedAt.UTC(), StartedAt: utc(r.StartedAt), EndedAt: utc(r.EndedAt), Version: r.Version,
+	}
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
+
+func (a *API) runEvents(ctx context.Context, in *runEventsIn) (*answer[Events], error) {
+	row, err := a.run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return a.events(ctx, in.EventsIn, nil, func(after int64, limit int) ([]event.Record, error) {
+		return a.DB.StreamSince(ctx, row.ID, after, limit)
+	})
+}
+
+func (a *API) cancelRun(ctx context.Context, in *runCancelIn) (*runCancelOut, error) {
+	row, err := a.run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.execute(ctx, conversation.CancelRun{Conversation: row.ConversationID, Space: row.SpaceID, Run: row.ID}, in.IdempotencyKey, in); err != nil {
+		return nil, err
+	}
+	if row, err = a.run(ctx, in.Run); err != nil {
+		return nil, err
+	}
+	status := http.StatusAccepted
+	if run.Status(row.State).Terminal() {
+		status = http.StatusOK
+	}
+	return &runCancelOut{Status: status, Body: RunCancelled{Run: row.ID, State: row.State}}, nil
+}
+
+func (a *API) boundary(ctx context.Context, in *OneRun) (*answer[Boundary], error) {
+	row, err := a.run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	report := row.SandboxReport
+	if len(report) == 0 {
+		report = json.RawMessage("null")
+	}
+	return reply(Boundary{Run: row.ID, Report: report}), nil
+}
