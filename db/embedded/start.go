@@ -66,11 +66,13 @@ func (c *Cluster) Revive(ctx context.Context) error {
 		return full(c.dir, "locking", err)
 	}
 	defer start.Close() // nothing was written through it
-	if c.postmaster() == 0 {
-		reap(c.child)
-		c.child = 0
+	child := c.child
+	c.child = 0 // its death is not that of a server which this start made
+	err = c.ensure(ctx)
+	if reap(child); c.child == 0 && c.postmaster() == child {
+		c.child = child
 	}
-	return c.ensure(ctx)
+	return err
 }
 
 // takeLife returns the locked life lock when nothing of the cluster runs, else nil.
