@@ -100,8 +100,10 @@ func (g *globals) startFamily(ctx context.Context, in *installation, f *upFlags)
 	var serving, working context.Context
 	serving, fam.stopServer = context.WithCancel(alive)
 	working, fam.stopWorker = context.WithCancel(alive)
+	go in.keepCluster(over, g)
 	start := func(ctx context.Context, c *child, ended chan error) {
 		c.say = g.say
+		c.before = in.revive
 		go func() {
 			err := c.run(ctx)
 			if ctx.Err() == nil {

@@ -124,7 +124,7 @@ func (c *Cluster) Version() int { return c.major }
 // Stop stops the shared clusters of all versions at the end of a test run.
 // One that a process still uses is left running, and named in the error.
 func Stop(ctx context.Context) error {
-	dirs, err := filepath.Glob(strings.TrimSuffix(place(0), "0") + "*")
+	dirs, err := filepath.Glob(strings.TrimSuffix(place(0), "0") + "[0-9]*")
 	if err != nil {
 		return err
 	}
