@@ -38,14 +38,14 @@ func (g *globals) openInstallation(ctx context.Context, create bool) (*installat
 	if g.databaseURL != "" {
 		in.ownerURL, in.serverURL, in.workerURL = g.databaseURL, g.databaseURL, g.databaseURL
 		if err := checkURL(ctx, in.ownerURL); err != nil {
-			return nil, err
+			return nil, interrupted(ctx, err)
 		}
 	} else {
 		if err := g.requireInstallation(create); err != nil {
 			return nil, err
 		}
 		if err := in.startCluster(ctx, g); err != nil {
-			return nil, err
+			return nil, interrupted(ctx, err)
 		}
 	}
 	if err := in.openSecrets(create); err != nil {
@@ -121,7 +121,7 @@ func (in *installation) migrate(ctx context.Context, g *globals) error {
 		err = db.BindKey(ctx, in.ownerURL, in.keys)
 	}
 	if err != nil {
-		return asOwner(unavailable(err))
+		return interrupted(ctx, asOwner(unavailable(err)))
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ const cancelTime = 20 * time.Second
 func (r *localRun) execute(ctx context.Context, prompt string) error {
 	l, err := ensureLocal(ctx, r.db, r.flags.model)
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	queue := conversation.LocalQueue + newID().String()
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
@@ -53,6 +53,8 @@ func (r *localRun) execute(ctx context.Context, prompt string) error {
 	if err == nil {
 		r.say("run %s with model %s", posted.Run, r.flags.model)
 		err = r.follow(ctx, l, conversationID, posted.Run)
+	} else {
+		err = interrupted(ctx, err)
 	}
 	stopWorking()
 	return errors.Join(err, wait())

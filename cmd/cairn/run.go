@@ -89,7 +89,7 @@ func (g *globals) runOnce(cmd *cobra.Command, f *runFlags, prompt string) error 
 	log := quietLogger(g)
 	d, err := in.open(ctx, in.serverURL, "cairn run", log)
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	defer d.Close()
 	r := &localRun{globals: g, flags: f, in: in, db: d, log: log, source: source, out: cmd.OutOrStdout()}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -188,6 +189,30 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 	cairn(t, "", "log", "verify", "--data", data).want(t, exitDone)
 	cairn(t, "", "replay", "verify", "--data", data).want(t, exitDone)
 	readNothing(t, "log", "tail", "--data", data)
+}
+
+// TestInterruptedStart: Ctrl-C is cancellation also while the cluster is still being made.
+func TestInterruptedStart(t *testing.T) {
+	data := installationDir(t)
+	c := command(t.Context(), "run", "--data", data, "$ echo x")
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(stderr)
+	said.Scan() // "initialising ..."
+	c.Process.Signal(os.Interrupt)
+	rest := said.Text()
+	for said.Scan() {
+		rest += "\n" + said.Text()
+	}
+	c.Wait()
+	if code := c.ProcessState.ExitCode(); code != exitCancelled {
+		t.Errorf("exit code %d, want %d\n%s", code, exitCancelled, rest)
+	}
 }
 
 // readNothing runs a command line whose standard output nobody reads, as before 'head': it must take down what
