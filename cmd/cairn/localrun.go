@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn/db"
+	rules "cairn/domain/check"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
@@ -203,7 +204,8 @@ func readPrompt(cmd *cobra.Command, argument string) (string, error) {
 	if strings.TrimSpace(argument) == "" {
 		return "", usage(errors.New("the prompt is empty: say what the agent is to do"))
 	}
-	return argument, nil
+	// Before anything is written: a message that is refused later would leave its conversation behind.
+	return argument, rules.Text("prompt", argument, 1, maxPrompt)
 }
 
 // quietLogger keeps the rooms' own log lines off a terminal unless something is wrong.
