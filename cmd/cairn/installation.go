@@ -101,7 +101,8 @@ func (in *installation) createDatabase(ctx context.Context) error {
 }
 
 func (in *installation) openSecrets(create bool) error {
-	var err error
+	_, err := os.Stat(in.checkpointFile())
+	create = create && err != nil // a log that is signed has its keys: a new one would pass for a forged log
 	if in.keys, err = db.LoadKeyring(filepath.Join(in.dir, "keys"), create); err != nil {
 		return usage(err)
 	}
