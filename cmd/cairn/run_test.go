@@ -144,6 +144,12 @@ func checkReport(t *testing.T, events []db.Line) {
 	}
 }
 
+func TestErasedLocal(t *testing.T) {
+	data := installationDir(t)
+	cairn(t, "", "run", "--data", data, "$ true").want(t, exitDone)
+	afterErasure(t, data)
+}
+
 func TestRunAnswersAndExitCodes(t *testing.T) {
 	data := installationDir(t)
 	plain := cairn(t, "", "run", "--data", data, "--output", "text", "$ echo hello from the sandbox").want(t, exitDone)
@@ -206,6 +212,20 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 	cairn(t, "", "replay", "verify", "--data", data).want(t, exitDone)
 	readNothing(t, "log", "tail", "--data", data)
 	lostLogKey(t, data)
+}
+
+// afterErasure: whoever erased the space or the account that runs had so far goes on with a new one.
+func afterErasure(t *testing.T, data string) {
+	t.Helper()
+	for _, kind := range []string{"space", "account", "space"} {
+		created := map[string]string{"space": "space.created", "account": "account.opened"}[kind]
+		all := lines[struct{ Stream string }](t, cairn(t, "", "log", "tail", "--data", data, "--json", "--kinds", created).want(t, exitDone).stdout)
+		_, id, _ := strings.Cut(all[len(all)-1].Stream, "/")
+		cairn(t, "", "admin", "erase", kind, id, "--yes", "--data", data).want(t, exitDone)
+		cairn(t, "", "run", "--data", data, "$ true").want(t, exitDone)
+	}
+	cairn(t, "", "log", "verify", "--data", data).want(t, exitDone)
+	cairn(t, "", "replay", "verify", "--data", data).want(t, exitDone)
 }
 
 // lostLogKey: a log that is signed is never signed with a new key in silence.
