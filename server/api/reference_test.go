@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // TestReference compares docs/reference/api.md with the document, both ways.
@@ -39,14 +41,18 @@ func TestReference(t *testing.T) {
 func TestDatabaseAway(t *testing.T) {
 	w := newWorld(t, open)
 	p := w.owner(t)
-	conn := w.database.Conn(t, "")
+	conn, err := pgx.Connect(t.Context(), strings.Replace(w.database.URL(""), "/"+w.database.Name, "/postgres", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
 	allow := func(yes string) {
 		if _, err := conn.Exec(t.Context(), "ALTER DATABASE "+w.database.Name+" ALLOW_CONNECTIONS "+yes); err != nil {
 			t.Fatal(err)
 		}
 	}
 	allow("false")
-	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", w.database.Name); err != nil {
 		t.Fatal(err)
 	}
 	for _, request := range [][2]string{{"GET", "/me"}, {"GET", "/spaces"}, {"POST", "/spaces"}} {

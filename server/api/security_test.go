@@ -51,6 +51,11 @@ func TestSignIn(t *testing.T) {
 	second.do("POST", "/me/password", map[string]any{"password": "another long secret"}).problem(http.StatusForbidden, "password_refused")
 	second.do("POST", "/me/password", map[string]any{"password": "another long secret", "current_password": secret}).want(http.StatusNoContent)
 	w.stranger(t).login(map[string]any{"email": who, "password": secret}).problem(http.StatusUnauthorized, "login_refused")
+	// A code is good for replacing a forgotten password, but not for as long as the session goes on.
+	forgetful := w.signIn(t, w.team.Account)
+	forgetful.do("POST", "/me/password", map[string]any{"password": "yet another secret"}).want(http.StatusNoContent)
+	w.sql(t, "UPDATE vault.credential SET created_at = now() - interval '61 minutes' WHERE kind = 'session'")
+	forgetful.do("POST", "/me/password", map[string]any{"password": "one more secret"}).problem(http.StatusForbidden, "password_refused")
 	w.stranger(t).login(map[string]any{"email": who, "password": secret, "code": code}).problem(http.StatusUnprocessableEntity, "invalid_field")
 }
 
