@@ -34,7 +34,7 @@ func TestSignIn(t *testing.T) {
 	first := w.stranger(t)
 	typed := strings.ToLower(strings.ReplaceAll(code, "-", " "))
 	h := first.login(map[string]any{"email": strings.ToUpper(who), "code": typed}).want(http.StatusOK)
-	if c := h.cookies[0]; len(h.cookies) != 1 || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.Name != "cairn_session" || len(c.Value) != 43 {
+	if c := h.cookies[0]; len(h.cookies) != 1 || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge < 2*int(auth.SessionLife.Seconds()) || c.Name != "cairn_session" || len(c.Value) != 43 {
 		t.Errorf("the cookie is %+v", h.cookies)
 	}
 	w.stranger(t).login(map[string]any{"email": who, "code": code}).problem(http.StatusUnauthorized, "login_refused")
