@@ -22,7 +22,7 @@ type Problem struct {
 	Detail    string          `json:"detail" doc:"For people: which rule refused, and what to do."`
 	Code      string          `json:"code" doc:"Stable. docs/reference/api.md lists them."`
 	RequestID string          `json:"request_id" doc:"Also in the header X-Request-Id, and in the server's log."`
-	Errors    []ProblemDetail `json:"errors,omitempty" doc:"Where the input breaks a rule."`
+	Errors    []ProblemDetail `json:"errors,omitempty" nullable:"false" doc:"Where the input breaks a rule."`
 
 	after string // Retry-After, in seconds
 }
