@@ -30,8 +30,9 @@ test: build ## Run all tests (under ten minutes)
 check: lint ## Lint, and see that generated code is up to date
 	@$(TOOL) sqlc diff
 
-gen: ## Generate the code of the SQL queries
+gen: ## Generate the code of the SQL queries, and docs/reference/events.md
 	@$(TOOL) sqlc generate
+	@$(GO) test -count=1 -run '^TestEventsReference$$' . -update
 
 lint: ## Format, vet, staticcheck
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go' | grep -vE '^db/(internal|read)/')); \

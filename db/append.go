@@ -40,6 +40,9 @@ func (d *DB) Append(ctx context.Context, meta event.Meta, changes ...Expected) (
 			return nil, err
 		}
 		f.heads = append(f.heads, head{stream: c.Stream, expected: c.Version, n: int64(len(c.Events))})
+		if aggregate, _ := d.registry.Aggregate(c.Stream.Kind); aggregate.Shared && c.Version > 0 {
+			f.locks = append(f.locks, lockKey(c.Stream.ID)) // or it would overtake those who queue for the stream
+		}
 	}
 	if err := d.send(ctx, f); err != nil {
 		if errors.Is(err, errConflict) {
@@ -95,6 +98,14 @@ func (d *DB) sendOnce(ctx context.Context, f *flush) error {
 	batch, err := d.batch(ctx, f)
 	if err != nil {
 		return err
+	}
+	if !f.underLock {
+		select {
+		case d.appending <- struct{}{}:
+			defer func() { <-d.appending }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	if len(f.jobs) == 0 {
 		err = d.pool.SendBatch(ctx, batch).Close()

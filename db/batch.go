@@ -39,8 +39,10 @@ func (d *DB) executeBatch(batch []*request) {
 }
 
 // lockAfter is the number of attempts after which a shared stream is locked before it is read, so that the
-// next attempt cannot lose. The lock's transaction holds no head and ends by itself after a second.
-const lockAfter = 3
+// next attempt cannot lose. One: behind a queue of writers every further guess at the version is lost as well
+// (measured with 8 processes: p99 of an append 0.4 s, 2.5 s with three guesses, and a third fewer events). The
+// lock's transaction holds no head and ends by itself after a second.
+const lockAfter = 1
 
 func (d *DB) attemptLocked(ctx context.Context, open []*request, attempt int) []*request {
 	primary := open[0].streams[0]
@@ -100,6 +102,7 @@ func (d *DB) attempt(ctx context.Context, open []*request, fresh bool, held int6
 		load = d.reload
 	}
 	f := newFlush()
+	f.underLock = held != 0
 	var accepted []decided
 	var again, twins, refused []*request
 	var refusals []error

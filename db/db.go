@@ -70,7 +70,8 @@ type DB struct {
 	sealer    *sealer
 	states    *states
 	mailboxes *mailboxes
-	locking   chan struct{} // bounds how many connections wait or are kept for a stream's lock
+	locking   chan struct{} // bounds how many connections are kept to hold a stream's lock
+	appending chan struct{} // bounds how many others append, and perhaps wait for such a lock
 	sequencer *sequencer
 	bell      *bell
 	river     *river.Client[pgx.Tx]
@@ -96,7 +97,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	d := &DB{
 		pool: pool, log: logq.New(pool), registry: o.Registry, project: o.Project, keys: o.Keys,
-		states: newStates(4096), mailboxes: newMailboxes(), locking: make(chan struct{}, max(1, o.MaxConns/4)),
+		states: newStates(4096), mailboxes: newMailboxes(), locking: make(chan struct{}, lockers(o)), appending: make(chan struct{}, int(o.MaxConns)-2*lockers(o)),
 		sequencer: newSequencer(direct, o.Log, o.Sequenced), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
 	}
 	if err := d.prepare(ctx, o); err != nil {
@@ -124,7 +125,7 @@ func (o Options) withDefaults() Options {
 	if o.Project == nil {
 		o.Project = projection.Apply
 	}
-	if o.MaxConns == 0 {
+	if o.MaxConns == 0 { // see minConns
 		o.MaxConns = 16
 	}
 	if o.Log == nil {
@@ -133,10 +134,21 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// minConns is the smallest pool: one connection that holds a stream's lock, one that appends under it, and
+// two for everybody else, who may be waiting for that lock.
+const minConns = 4
+
+// lockers is how many streams may be locked at once. Each takes a connection and needs a second one to
+// append with; appending leaves these free, or the ones that wait for a lock could keep its holder from ending.
+func lockers(o Options) int { return max(1, int(o.MaxConns)/8) }
+
 func openPool(ctx context.Context, o Options) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	if o.MaxConns < minConns {
+		return nil, fmt.Errorf("database pool of %d connections: give it at least %d", o.MaxConns, minConns)
 	}
 	config.MaxConns = o.MaxConns
 	config.MinIdleConns = 2

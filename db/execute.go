@@ -63,6 +63,16 @@ func (d *DB) DryRun(ctx context.Context, command event.Command, meta event.Meta)
 	return command.Decide(v, meta)
 }
 
+// ForgetAnswers drops the answers of idempotent commands from before a time: their keys are as good as new
+// then. It answers how many there were. Only the server's role may.
+func (d *DB) ForgetAnswers(ctx context.Context, before time.Time) (int64, error) {
+	n, err := d.log.CommandForget(ctx, before)
+	if err != nil {
+		return 0, fmt.Errorf("forget answers: %w", err)
+	}
+	return n, nil
+}
+
 // maxKey bounds an idempotency key, in bytes.
 const maxKey = 255
 

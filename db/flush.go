@@ -41,6 +41,8 @@ type flush struct {
 	commands []logq.CommandInsertParams
 	jobs     []dispatch.Job
 	sealedBy map[event.ID]bool
+
+	underLock bool // the caller holds the lock of a stream: nothing that waits for it may be in the way
 }
 
 // queue lets generated queries fill a batch instead of talking to the database.
@@ -128,8 +130,10 @@ func (d *DB) batch(ctx context.Context, f *flush) (*pgx.Batch, error) {
 	d.queueAsserts(ctx, log, f)
 	slices.SortFunc(f.heads, func(a, b head) int { return a.stream.ID.Compare(b.stream.ID) })
 	for _, h := range f.heads {
-		log.StreamAdvance(ctx, logq.StreamAdvanceParams{ID: h.stream.ID, Kind: h.stream.Kind, SpaceID: h.stream.Space,
-			TopicID: h.stream.Topic, Expected: h.expected, N: h.n})
+		log.StreamAdvance(ctx, logq.StreamAdvanceParams{
+			ID: h.stream.ID, Kind: h.stream.Kind, SpaceID: h.stream.Space,
+			TopicID: h.stream.Topic, Expected: h.expected, N: h.n,
+		})
 	}
 	queueEvents(ctx, log, f.records)
 	for i := range f.records {

@@ -14,8 +14,6 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/note"
-
-	"cairn/domain/event"
 )
 
 // Keyring holds the secrets of one deployment. They live in files outside the database (mode 0600), or in
@@ -187,6 +185,3 @@ func (k *Keyring) ClaimMAC(kind, value string) []byte {
 func (k *Keyring) RunTokenKey() []byte { return k.Derive("run-token") }
 
 func (k *Keyring) check() []byte { return k.MAC("check", []byte("cairn/deployment/1")) }
-
-// zeroID is the identifier that means none.
-var zeroID event.ID

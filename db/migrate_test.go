@@ -139,6 +139,7 @@ func TestOpenRefusesOtherSchemas(t *testing.T) {
 		"DROP SCHEMA view CASCADE; DROP SCHEMA log CASCADE; DROP SCHEMA vault CASCADE; DROP TABLE public.cairn_log_version",
 	} {
 		base := dbtest.New(t)
+		base.SkipReplay("the test breaks the schema")
 		if _, err := base.Conn(t, "").Exec(t.Context(), change); err != nil {
 			t.Fatal(err)
 		}

@@ -82,8 +82,12 @@ func (p *preparation) run(ctx context.Context) error {
 		name string
 		do   func(context.Context) error
 	}{
-		{"lock", p.lock}, {"cgroup", p.makeGroup}, {"mounts", p.makeMounts},
-		{"clone", p.startHand}, {"setup", p.setup}, {"observe", p.observe},
+		{"lock", p.lock},
+		{"cgroup", p.makeGroup},
+		{"mounts", p.makeMounts},
+		{"clone", p.startHand},
+		{"setup", p.setup},
+		{"observe", p.observe},
 	}
 	for _, f := range phases {
 		begin := time.Now()

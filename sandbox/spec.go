@@ -137,8 +137,13 @@ func (l *Limits) fill() {
 		v *uint64
 		d uint64
 	}{
-		{&l.Memory, 2 << 30}, {&l.Pids, 512}, {&l.FileSize, 1 << 30}, {&l.OpenFiles, 4096},
-		{&l.TmpSize, 512 << 20}, {&l.HomeSize, 512 << 20}, {&l.ShmSize, 64 << 20},
+		{&l.Memory, 2 << 30},
+		{&l.Pids, 512},
+		{&l.FileSize, 1 << 30},
+		{&l.OpenFiles, 4096},
+		{&l.TmpSize, 512 << 20},
+		{&l.HomeSize, 512 << 20},
+		{&l.ShmSize, 64 << 20},
 	}
 	for _, f := range defaults {
 		if *f.v == 0 {

@@ -156,8 +156,10 @@ func (b *bench) agent(model string, limits agent.AskedLimits, tools ...string) d
 	b.t.Helper()
 	team := b.team
 	team.Agent = dbtest.NewID()
-	dbtest.Must(b.t, b.d, team.Actor(), agent.Revise{Agent: team.Agent, Space: team.Space, DisplayName: "Other Agent", Model: model,
-		Instructions: "Do it.", Tools: tools, Limits: limits})
+	dbtest.Must(b.t, b.d, team.Actor(), agent.Revise{
+		Agent: team.Agent, Space: team.Space, DisplayName: "Other Agent", Model: model,
+		Instructions: "Do it.", Tools: tools, Limits: limits,
+	})
 	return team
 }
 

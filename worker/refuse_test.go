@@ -91,6 +91,14 @@ func TestWorkspaceThatIsGoneFailsTheRun(t *testing.T) {
 			if state.Code != run.CodeWorkspaceLost || !strings.Contains(state.Message.Text(), "start a new conversation") {
 				t.Fatalf("%s: %s", state.Code, state.Message.Text())
 			}
+			if name == "no upper" && len(groups(first)) != 0 {
+				t.Fatalf("control groups are left: %v", groups(first))
+			}
+			for _, left := range groups(first) { // the other host's own worker would
+				os.Remove(filepath.Join(left, "payload"))
+				os.Remove(filepath.Join(left, "hand"))
+				os.Remove(left)
+			}
 		})
 	}
 }
@@ -202,8 +210,10 @@ func scripted(t *testing.T, answers ...string) gateway.Model {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", delta)
 	}))
 	t.Cleanup(server.Close)
-	return gateway.Model{Name: "scripted", Protocol: gateway.ProtocolOpenAIChat, BaseURL: server.URL + "/v1", Upstream: "scripted",
-		Timeout: 10 * time.Second, Idle: 5 * time.Second}
+	return gateway.Model{
+		Name: "scripted", Protocol: gateway.ProtocolOpenAIChat, BaseURL: server.URL + "/v1", Upstream: "scripted",
+		Timeout: 10 * time.Second, Idle: 5 * time.Second,
+	}
 }
 
 func call(id, name, arguments string) string {

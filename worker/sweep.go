@@ -66,7 +66,9 @@ func (w *Worker) takeBack(ctx context.Context, lease db.Lease) error {
 	}
 	state, _ := value.(run.State)
 	if strings.HasPrefix(state.Queue, conversation.LocalQueue) {
-		err = w.failLocal(ctx, target, lease.Epoch)
+		if err = w.harness.Workspaces.KillOlder(ctx, lease.Run, state, lease.Epoch+1); err == nil {
+			err = w.failLocal(ctx, target, lease.Epoch)
+		}
 	} else {
 		_, err = w.o.DB.Execute(ctx, run.LoseWorker{Target: target, Epoch: lease.Epoch, Worker: lease.Worker}, systemMeta())
 	}

@@ -13,6 +13,7 @@ import (
 	"cairn/db"
 	"cairn/db/audit"
 	"cairn/domain/account"
+	"cairn/domain/catalog"
 	"cairn/domain/event"
 	"cairn/domain/space"
 )
@@ -34,7 +35,8 @@ func adminRestored(g *globals) *cobra.Command {
 		Use: "restored", Short: "Begin a new incarnation of the log after its database was restored from a backup", Args: cobra.NoArgs,
 		Long: "Call it once after the database was restored from a backup and before anything else uses it. Readers with a\n" +
 			"cursor of the earlier life are told to start over; 'cairn log verify' accepts checkpoints of the earlier life\n" +
-			"up to the restored head. It is signed, in the database and in the checkpoint file.",
+			"up to the restored head. It is signed, in the database and in the checkpoint file. Keys that an older vault\n" +
+			"brought back of subjects that the log says are erased are destroyed again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.withOwner(cmd.Context(), false, func(ctx context.Context, in *installation) error {
 				conn, err := pgx.Connect(ctx, in.direct())
@@ -45,6 +47,13 @@ func adminRestored(g *globals) *cobra.Command {
 				checkpoint, err := audit.Restored(ctx, conn, in.keys, in.checkpointFile())
 				if err != nil {
 					return err
+				}
+				destroyed, err := audit.EnforceErasures(ctx, in.direct(), catalog.Registry())
+				if err != nil {
+					return fmt.Errorf("the new incarnation began, but keys of erased subjects may be back with the vault's backup: %w", err)
+				}
+				if destroyed > 0 {
+					g.say("destroyed %d keys of erased subjects again, which the vault's backup had brought back", destroyed)
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "incarnation %d begins at position %d\n", checkpoint.Incarnation, checkpoint.Size)
 				return err
@@ -59,7 +68,7 @@ func adminErase(g *globals) *cobra.Command {
 		Use: "erase account|space ID", Short: "Destroy the key of an account or a space: its data reads as erased everywhere, for ever", Args: exactly(2),
 		Long: "Destroy the key of an account (a person's e-mail and name) or of a space (all its content). Every sealed field\n" +
 			"reads as erased in the log, its replicas and its backups; hashes and receipts stay valid. Then the bytes that\n" +
-			"PostgreSQL keeps beside its rows are scrubbed. There is no way back. See docs/operations/erasure.md.",
+			"PostgreSQL keeps beside its rows are scrubbed. There is no way back. See docs/operations/rebuild.md.",
 		Example: "  cairn admin erase space 0192f0c1-7a1e-7000-8000-000000000001 --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := event.ParseID(args[1])

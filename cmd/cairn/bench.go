@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,17 +23,27 @@ func benchCommand(g *globals) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure the log against its floors, as ratios in one run",
 		Long: "Measure on a private PostgreSQL of its own, in a temporary folder: each figure beside its floor in the same\n" +
-			"run, in turn, as the median of at least five rounds. Exit code 7 when a gate is missed.\n\nGroups: " + strings.Join(bench.Groups(), ", ") + ".",
+			"run, in turn, as the median of at least five rounds. Exit code 7 when a gate is missed.\n\nGroups: " + strings.Join(append(bench.Groups(), sandboxGroup), ", ") + ".",
 		Example: "  cairn bench\n  cairn bench --only append --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			for _, name := range o.Only {
+				if !slices.Contains(append(bench.Groups(), sandboxGroup), name) {
+					return usage(fmt.Errorf("--only %s: no such group", name))
+				}
+			}
 			if o.Rounds < 5 {
 				return usage(fmt.Errorf("--rounds %d: at least 5, or the median says nothing", o.Rounds))
 			}
 			o.Progress = g.status()
 			results, err := bench.Run(ctx, o)
+			if err == nil && (len(o.Only) == 0 || slices.Contains(o.Only, sandboxGroup)) {
+				var more []bench.Result
+				more, err = benchSandbox(ctx, o.Rounds)
+				results = append(results, more...)
+			}
 			if err != nil {
 				return err
 			}

@@ -121,9 +121,17 @@ func (in *installation) migrate(ctx context.Context, g *globals) error {
 		err = db.BindKey(ctx, in.ownerURL, in.keys)
 	}
 	if err != nil {
-		return unavailable(err)
+		return asOwner(unavailable(err))
 	}
 	return nil
+}
+
+// asOwner tells what to do about a database role that may not do what a command needs.
+func asOwner(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" && exitCode(err) != exitUsage {
+		return usage(fmt.Errorf("%w: connect as the role that owns the database", err))
+	}
+	return err
 }
 
 // open connects as one of the roles.

@@ -25,7 +25,6 @@ type logFlags struct {
 	sealed bool
 	follow bool
 	kinds  []string
-	limit  int
 }
 
 func logCommand(g *globals) *cobra.Command {
@@ -82,7 +81,7 @@ func logShow(g *globals) *cobra.Command {
 func parseStream(text string) (event.Ref, error) {
 	kind, id, ok := strings.Cut(text, "/")
 	if !ok {
-		return event.Ref{}, fmt.Errorf("stream %q: want KIND/ID, as run/0192f0c1-...", text)
+		return event.Ref{}, fmt.Errorf("stream %q: want KIND/ID, as in run/0192f0c1-7a1e-7000-8000-000000000001", text)
 	}
 	parsed, err := event.ParseID(id)
 	if err != nil {

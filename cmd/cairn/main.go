@@ -6,9 +6,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 )
 
 func main() {
@@ -17,6 +21,9 @@ func main() {
 
 // execute runs one command line and answers its exit code.
 func execute(ctx context.Context, args []string) int {
+	// A reader that goes away, as 'head' does, makes a write fail instead of ending this process before it has
+	// taken down what it started.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	root := newRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -26,8 +33,14 @@ func execute(ctx context.Context, args []string) int {
 	if strings.HasPrefix(err.Error(), "unknown command") { // the library has no type for it
 		err = usage(fmt.Errorf("%w: see 'cairn --help'", err))
 	}
-	if message := err.Error(); message != "" {
+	if message := err.Error(); message != "" && !unread(err) {
 		fmt.Fprintln(os.Stderr, "cairn: "+message)
 	}
 	return exitCode(err)
+}
+
+// unread reports whether standard output has lost its reader, who then wants to hear nothing about it.
+func unread(err error) bool {
+	write, ok := errors.AsType[*fs.PathError](err)
+	return ok && write.Path == os.Stdout.Name() && errors.Is(write, syscall.EPIPE)
 }

@@ -48,7 +48,7 @@ func (g *globals) withOwner(ctx context.Context, create bool, fn func(context.Co
 		return err
 	}
 	defer in.close(g)
-	return fn(ctx, in)
+	return asOwner(fn(ctx, in))
 }
 
 func (g *globals) printMigrations(ctx context.Context, out io.Writer, pendingOnly bool) error {

@@ -41,8 +41,8 @@ func newRoot() *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.data, "data", "", "data `DIR`; default: the user's data folder, cairn (root: /var/lib/cairn)")
-	flags.StringVar(&g.databaseURL, "database-url", "", "use this PostgreSQL instead of the embedded one (also DATABASE_URL)")
-	flags.StringVar(&g.directURL, "database-direct-url", "", "its direct address, where the other leads through a pooler (also DATABASE_DIRECT_URL)")
+	flags.StringVar(&g.databaseURL, "database-url", "", "use the PostgreSQL at this `URL` instead of the embedded one (also DATABASE_URL)")
+	flags.StringVar(&g.directURL, "database-direct-url", "", "the direct `URL` of the same database, where the other leads through a pooler (also DATABASE_DIRECT_URL)")
 	flags.StringVar(&g.output, "output", "text", "`FORMAT` of standard output: text, json or jsonl where a command has it")
 	flags.BoolVar(&g.quiet, "quiet", false, "no status on standard error")
 	flags.BoolVar(&g.noColor, "no-color", false, "no colours (also NO_COLOR)")
@@ -51,6 +51,9 @@ func newRoot() *cobra.Command {
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
+			if c.HasSubCommands() { // alone it shows its help; a word it does not know is a mistake, not a wish for help
+				c.Args, c.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			}
 			root.AddCommand(c)
 		}
 	}

@@ -173,6 +173,7 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 		{[]string{"log", "tail", "--after", "999999"}, exitConflict, "start over"},
 		{[]string{"log", "tail", "--after", "-1"}, exitUsage, "-1"},
 		{[]string{"nonsense"}, exitUsage, "nonsense"},
+		{[]string{"log", "nonsense"}, exitUsage, "nonsense"},
 		{[]string{"run", "--nonsense"}, exitUsage, "nonsense"},
 	} {
 		r := cairn(t, "", append([]string{"--data", data}, bad.args...)...)
@@ -186,4 +187,22 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 	cairn(t, "$ echo "+strings.Repeat("y", 1<<20-7), "run", "--data", data, "-")
 	cairn(t, "", "log", "verify", "--data", data).want(t, exitDone)
 	cairn(t, "", "replay", "verify", "--data", data).want(t, exitDone)
+	readNothing(t, "log", "tail", "--data", data)
+}
+
+// readNothing runs a command line whose standard output nobody reads, as before 'head': it must take down what
+// it started.
+func readNothing(t *testing.T, args ...string) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	defer write.Close()
+	c := command(t.Context(), args...)
+	c.Stdout = write
+	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != exitFailure {
+		t.Errorf("cairn %v into a closed pipe: %v, want exit code %d", args, err, exitFailure)
+	}
 }

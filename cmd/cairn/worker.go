@@ -114,9 +114,12 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 	}
 	return worker.Options{
 		DB: d, Sandboxes: sandbox.NewNative(sandbox.Options{}), DataDir: in.dir, Name: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
-		Slots: f.slots, Roots: roots, Tools: tools, Log: log,
+		Slots: f.slots, Roots: roots, Tools: tools, Log: log, Env: offline,
 	}, nil
 }
+
+// offline tells Go inside a sandbox, which has no network, not to wait for one.
+var offline = map[string]string{"GOPROXY": "off", "GOTOOLCHAIN": "local"}
 
 func parseRoots(flags []string) (map[string]string, error) {
 	roots := map[string]string{}

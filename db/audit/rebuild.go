@@ -83,7 +83,9 @@ func (r *Rebuilt) Compare(ctx context.Context) (ReplayReport, error) {
 	if r.b.partial {
 		return ReplayReport{}, fmt.Errorf("the rebuild stopped at position %d and the live tables did not: only a rebuild to the head can be compared", r.b.position)
 	}
-	return r.b.compareLive(ctx)
+	var report ReplayReport
+	err := r.b.compareLive(ctx, ByPosition, &report)
+	return report, err
 }
 
 // Close drops the schema, unless it was swapped in.
@@ -186,10 +188,15 @@ func (b *build) foldUntil(ctx context.Context, until int64) error {
 	f := b.folder(opener, b.writer, head)
 	err = f.run(ctx, positions(logq.New(b.reader), &after, until))
 	b.position, b.events = f.position, f.events
+	if err == nil {
+		err = f.requireReached(min(until, head))
+	}
 	return err
 }
 
 func (b *build) folder(opener *db.Opener, to sender, head int64) *folder {
-	return &folder{opener: opener, project: b.o.Project, to: to, progress: b.o.Progress,
-		began: time.Now(), head: head, position: b.position, events: b.events}
+	return &folder{
+		opener: opener, project: b.o.Project, to: to, progress: b.o.Progress,
+		began: time.Now(), head: head, position: b.position, events: b.events,
+	}
 }

@@ -112,6 +112,14 @@ func (f *folder) run(ctx context.Context, from source) error {
 	return group.Wait()
 }
 
+// requireReached refuses a log whose positions lead nowhere from some place on: for a query that is its end.
+func (f *folder) requireReached(position int64) error {
+	if f.position < position {
+		return fmt.Errorf("the log has no event at position %d, and ends at %d: run 'cairn log verify'", f.position+1, position)
+	}
+	return nil
+}
+
 func (f *folder) prepare(ctx context.Context, records []event.Record) (*prepared, error) {
 	p := &prepared{batch: &pgx.Batch{}, records: records, ends: make([]int, len(records))}
 	q := db.ProjectInto(p.batch)

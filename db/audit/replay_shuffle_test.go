@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -10,7 +11,6 @@ import (
 	"cairn/db/dbtest"
 	"cairn/db/internal/projectq"
 	"cairn/db/projection"
-	"context"
 
 	"cairn/domain/conversation"
 	"cairn/domain/event"

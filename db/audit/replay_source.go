@@ -74,6 +74,27 @@ func byStream(q *logq.Queries) source {
 	}
 }
 
+// byStreamUpTo reads the events that have positions up to and with one, in the order of byStream. It needs no
+// snapshot: what is appended meanwhile has later positions.
+func byStreamUpTo(q *logq.Queries, until int64) source {
+	at := logq.EventsByStreamUpToParams{Version: math.MaxInt64, Until: until, Lim: foldBatch}
+	for i := range at.StreamID {
+		at.StreamID[i] = 0xff
+	}
+	return func(ctx context.Context) ([]event.Record, error) {
+		rows, err := q.EventsByStreamUpTo(ctx, at)
+		if err != nil {
+			return nil, fmt.Errorf("log by stream up to %d: %w", until, err)
+		}
+		records := make([]event.Record, len(rows))
+		for i := range rows {
+			records[i] = db.RecordOf(&rows[i], 0)
+			at.StreamID, at.Version = rows[i].StreamID, rows[i].Version
+		}
+		return records, nil
+	}
+}
+
 // byID reads the events of a list, in its order.
 func byID(q *logq.Queries, ids []event.ID) source {
 	return func(ctx context.Context) ([]event.Record, error) {

@@ -215,3 +215,30 @@ func TestReplayNamesAnEventThatApplyRefuses(t *testing.T) {
 	t.Log(err)
 	requireSchemas(t, base)
 }
+
+// TestReplayNoticesThatTheLogLacksEvents: a gap, and a tail, that a join would pass over.
+func TestReplayNoticesThatTheLogLacksEvents(t *testing.T) {
+	for _, where := range []string{"= 30", "> 30"} {
+		base := dbtest.New(t)
+		base.SkipReplay("the test takes events out of the log")
+		d := base.Open(t, dbtest.Server)
+		busyTeam(t, d, plainly)
+		for age := new(time.Duration); age != nil; time.Sleep(10 * time.Millisecond) {
+			var err error
+			if age, err = d.UnsequencedAge(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := base.Conn(t, "").Exec(t.Context(), "DELETE FROM log.event WHERE id IN (SELECT event_id FROM log.log_position WHERE position "+where+")"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := audit.VerifyReplay(t.Context(), options(base))
+		_, rerr := audit.Rebuild(t.Context(), options(base), 0)
+		for _, err := range []error{err, rerr} {
+			if err == nil || (!strings.Contains(err.Error(), "position 30") && !strings.Contains(err.Error(), "position 31")) {
+				t.Errorf("events at positions %s are gone: %v", where, err)
+			}
+		}
+		requireSchemas(t, base)
+	}
+}

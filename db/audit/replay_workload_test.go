@@ -39,8 +39,10 @@ func carry(t testing.TB, d *db.DB, team dbtest.Team, conversationID, runID event
 	worker(t, d, run.Start{Target: target, Worker: workerName, Host: "h"})
 	worker(t, d, run.RecordSandbox{Target: target, Epoch: 2, Host: "h", Backend: "b", Report: json.RawMessage(`null`)})
 	tokens, code := int64(7), 0
-	worker(t, d, run.RecordAnswer{Target: target, Epoch: 2, Step: 1, Model: "demo", Text: say("step"), Finish: "tool_calls", Usage: run.Usage{InputTokens: &tokens},
-		Calls: []run.CallWish{{ID: "c1", Tool: "shell", Arguments: say("arguments")}, {ID: "c2", Tool: "read", Arguments: "{}"}}})
+	worker(t, d, run.RecordAnswer{
+		Target: target, Epoch: 2, Step: 1, Model: "demo", Text: say("step"), Finish: "tool_calls", Usage: run.Usage{InputTokens: &tokens},
+		Calls: []run.CallWish{{ID: "c1", Tool: "shell", Arguments: say("arguments")}, {ID: "c2", Tool: "read", Arguments: "{}"}},
+	})
 	worker(t, d, run.CallTool{Target: target, Epoch: 2, Call: "c1"})
 	worker(t, d, run.ReturnTool{Target: target, Epoch: 2, Call: "c1", Outcome: run.OutcomeOK, ExitCode: &code, Output: say("output"), OutputBytes: 6})
 	worker(t, d, run.ReturnTool{Target: target, Epoch: 2, Call: "c2", Outcome: run.OutcomeError, Output: "not made"})

@@ -121,11 +121,15 @@ func (s *scrub) wal(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case older > 0:
-		return "", &unfinished{why: fmt.Sprintf("%d old segments are kept for a replication slot, wal_keep_size or the archiver", older),
-			fix: "let the slot's reader or the archiver catch up, or drop the slot, and run it again"}
+		return "", &unfinished{
+			why: fmt.Sprintf("%d old segments are kept for a replication slot, wal_keep_size or the archiver", older),
+			fix: "let the slot's reader or the archiver catch up, or drop the slot, and run it again",
+		}
 	case recycled > 0:
-		return "", &unfinished{why: fmt.Sprintf("%d segments were kept for reuse and hold old bytes", recycled),
-			fix: "ALTER SYSTEM SET wal_recycle = off, reload, and run it again until they are used up"}
+		return "", &unfinished{
+			why: fmt.Sprintf("%d segments were kept for reuse and hold old bytes", recycled),
+			fix: "ALTER SYSTEM SET wal_recycle = off, reload, and run it again until they are used up",
+		}
 	case archive != "off":
 		return "", &unfinished{why: "archive_mode is " + archive + ": archived segments hold what was written", fix: "delete the archived segments up to now together with the base backups that need them"}
 	case standbys > 0:
@@ -153,8 +157,10 @@ func (s *scrub) serverLog(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(talkative) > 0 {
-		return "", &unfinished{why: "the server may write values into its log: " + strings.Join(talkative, ", "),
-			fix: "turn that off (log_error_verbosity = terse), and delete the log files written before"}
+		return "", &unfinished{
+			why: "the server may write values into its log: " + strings.Join(talkative, ", "),
+			fix: "turn that off (log_error_verbosity = terse), and delete the log files written before",
+		}
 	}
 	return "the server writes no values into it", nil
 }

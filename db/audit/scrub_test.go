@@ -102,8 +102,10 @@ func openCluster(t *testing.T) *cluster {
 	if c.bin, err = embedded.Find(t.Context(), embedded.FindOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.Cluster, err = embedded.Open(t.Context(), embedded.Options{Dir: c.dir, Fsync: true, Binaries: c.bin,
-		Settings: map[string]string{"log_error_verbosity": "terse"}})
+	c.Cluster, err = embedded.Open(t.Context(), embedded.Options{
+		Dir: c.dir, Fsync: true, Binaries: c.bin,
+		Settings: map[string]string{"log_error_verbosity": "terse"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

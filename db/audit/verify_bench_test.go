@@ -51,8 +51,10 @@ func fill(b *testing.B, base *dbtest.Database, n int) {
 			stream = dbtest.NewID()
 			streams = append(streams, []any{stream, "run", stream, stream, 10})
 		}
-		r := event.Record{ID: event.ID(uuid.Must(uuid.NewV7())), StreamID: stream, Version: int64(i%10 + 1), SpaceID: stream, TopicID: stream, Kind: "run.thing_happened", Schema: 1,
-			Data: data, Actor: "system", CommandID: stream, RecordedAt: at, LeafVersion: event.LeafVersion}
+		r := event.Record{
+			ID: event.ID(uuid.Must(uuid.NewV7())), StreamID: stream, Version: int64(i%10 + 1), SpaceID: stream, TopicID: stream, Kind: "run.thing_happened", Schema: 1,
+			Data: data, Actor: "system", CommandID: stream, RecordedAt: at, LeafVersion: event.LeafVersion,
+		}
 		events = append(events, []any{r.ID, r.StreamID, r.Version, r.SpaceID, r.TopicID, r.Kind, r.Schema, r.Data, r.Actor, r.CommandID, r.CauseID, r.TraceID, r.RecordedAt, r.LeafVersion, event.Leaf(&r)})
 		positions = append(positions, []any{int64(i + 1), r.ID, r.SpaceID, r.TopicID, r.StreamID})
 	}

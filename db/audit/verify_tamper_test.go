@@ -125,8 +125,10 @@ func TestTamperRows(t *testing.T) {
 		"event ids and columns swapped": {next, "stored hash", fmt.Sprintf(swap+swapColumns, next, other), nil},
 		"swapped with tree":             {proven + 1, "not those that were signed", fmt.Sprintf(swap+swapColumns, span-1, span), func() { f.replant(t, f.signed) }},
 		"leaf recomputed":               {7, "stored hash", `UPDATE log.event SET data = '{}' WHERE id = '` + first.ID.String() + `'`, func() { f.rehash(t, 7) }},
-		"leaf and tree recomputed": {proven + 1, "not those that were signed", fmt.Sprintf(`UPDATE log.event e SET actor = 'system' FROM log.log_position p WHERE p.event_id = e.id AND p.position = %d`, span),
-			func() { f.rehash(t, span); f.replant(t, f.signed) }},
+		"leaf and tree recomputed": {
+			proven + 1, "not those that were signed", fmt.Sprintf(`UPDATE log.event e SET actor = 'system' FROM log.log_position p WHERE p.event_id = e.id AND p.position = %d`, span),
+			func() { f.rehash(t, span); f.replant(t, f.signed) },
+		},
 		"leaf, tree and checkpoints removed": {proven + 1, "checkpoint file", fmt.Sprintf(`UPDATE log.event e SET actor = 'system' FROM log.log_position p WHERE p.event_id = e.id AND p.position = %d;
 			DELETE FROM log.log_checkpoint WHERE size > %d`, span, proven), func() { f.rehash(t, span); f.replant(t, proven) }},
 		"tail cut":                          {f.signed - 2, "was cut", fmt.Sprintf(cut, f.signed-3), nil},

@@ -40,7 +40,8 @@ func TestVerifyOfAnUntouchedLog(t *testing.T) {
 func TestVerifyOfAnEmptyLog(t *testing.T) {
 	base := dbtest.New(t)
 	report, err := audit.Verify(t.Context(), base.Conn(t, ""), audit.VerifyOptions{
-		Verifier: base.Keys.Verifier, CheckpointFile: filepath.Join(t.TempDir(), "none")})
+		Verifier: base.Keys.Verifier, CheckpointFile: filepath.Join(t.TempDir(), "none"),
+	})
 	if err != nil || report.Head != 0 || report.Root != "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=" {
 		t.Errorf("%+v %v", report, err)
 	}

@@ -54,8 +54,14 @@ type group struct {
 }
 
 var groups = []group{
-	{"append", (*bench).appends}, {"dispatch", (*bench).dispatch}, {"hot", (*bench).hot}, {"tail", (*bench).tail},
-	{"queue", (*bench).queue}, {"replay", (*bench).replay}, {"snapshot", (*bench).snapshot},
+	{"append", (*bench).appends},
+	{"dispatch", (*bench).dispatch},
+	{"hot", (*bench).hot},
+	{"tail", (*bench).tail},
+	{"queue", (*bench).queue},
+	{"replay", (*bench).replay},
+	{"rebuild", (*bench).rebuild},
+	{"snapshot", (*bench).snapshot},
 }
 
 // Groups lists the names for Options.Only.

@@ -144,9 +144,11 @@ func (j *job) next() event.Event {
 	case 1:
 		j.step++
 		tokens := int64(100)
-		return run.ModelAnswered{Epoch: 1, Step: j.step, Model: "demo", Text: event.Seal(words), Finish: "tool_calls", DurationUS: 1000,
+		return run.ModelAnswered{
+			Epoch: 1, Step: j.step, Model: "demo", Text: event.Seal(words), Finish: "tool_calls", DurationUS: 1000,
 			Calls: []run.AskedCall{{ID: fmt.Sprintf("c%d", j.step), Tool: "shell", Arguments: event.Seal(`{"command":"true"}`)}},
-			Usage: run.Usage{InputTokens: &tokens, OutputTokens: &tokens}}
+			Usage: run.Usage{InputTokens: &tokens, OutputTokens: &tokens},
+		}
 	case 2:
 		return run.ToolCalled{Epoch: 1, Step: j.step, Call: call, Tool: "shell"}
 	}

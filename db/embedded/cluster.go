@@ -120,8 +120,10 @@ func Stop(ctx context.Context, dir string) (stopped bool, err error) {
 // the folder of the socket is closed to all accounts but the server's and root.
 func (c *Cluster) URL(db, user string) string {
 	q := url.Values{"host": {c.socket}, "port": {fmt.Sprint(c.port)}}
-	u := url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + db,
-		RawQuery: strings.ReplaceAll(q.Encode(), "+", "%20")} // libpq does not read + as a space
+	u := url.URL{
+		Scheme: "postgres", User: url.User(user), Path: "/" + db,
+		RawQuery: strings.ReplaceAll(q.Encode(), "+", "%20"),
+	} // libpq does not read + as a space
 	return u.String()
 }
 

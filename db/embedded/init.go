@@ -34,8 +34,10 @@ func (c *Cluster) initialise(ctx context.Context, bin Binaries, life *os.File) e
 }
 
 func (c *Cluster) initdb(ctx context.Context, bin Binaries, work string, life *os.File) error {
-	args := []string{"-D", work, "-U", superuser, "--encoding=UTF8", "--locale=C.UTF-8", "--data-checksums",
-		"--auth-local=trust", "--auth-host=reject", "--no-instructions"}
+	args := []string{
+		"-D", work, "-U", superuser, "--encoding=UTF8", "--locale=C.UTF-8", "--data-checksums",
+		"--auth-local=trust", "--auth-host=reject", "--no-instructions",
+	}
 	if !c.options.Fsync {
 		args = append(args, "--no-sync")
 	}

@@ -26,7 +26,8 @@ func settings(o Options) (map[string]string, error) {
 		"timezone":           "UTC",
 		"log_timezone":       "UTC",
 
-		"log_min_duration_statement": "-1", // statements may hold content
+		"log_min_duration_statement": "-1",    // statements may hold content
+		"log_error_verbosity":        "terse", // and so may the rows that errors cite
 	}
 	if !o.Fsync {
 		s["synchronous_commit"] = "off"

@@ -26,11 +26,11 @@ func applyConversation(ctx context.Context, q *projectq.Queries, r *event.Record
 	case conversation.TurnStarted:
 		return errors.Join(
 			q.ConversationTurnStarted(ctx, projectq.ConversationTurnStartedParams{ID: id, Number: e.Number, RunID: &e.Run, At: r.RecordedAt, Version: r.Version}),
-			q.MessageTurnStarted(ctx, projectq.MessageTurnStartedParams{ConversationID: id, TurnID: e.Turn, TurnNumber: &e.Number}))
+			q.MessageTurnStarted(ctx, projectq.MessageTurnStartedParams{RunID: e.Run, TurnID: e.Turn, TurnNumber: &e.Number}))
 	case conversation.TurnEnded:
 		return errors.Join(
 			q.ConversationTurnEnded(ctx, projectq.ConversationTurnEndedParams{ID: id, RunID: &e.Run, At: r.RecordedAt, Version: r.Version}),
-			q.MessageTurnEnded(ctx, projectq.MessageTurnEndedParams{ConversationID: id, TurnID: e.Turn, Outcome: string(e.Outcome)}))
+			q.MessageTurnEnded(ctx, projectq.MessageTurnEndedParams{RunID: e.Run, TurnID: e.Turn, Outcome: string(e.Outcome)}))
 	}
 	return unknown(r)
 }

@@ -87,8 +87,10 @@ func hold(t *testing.T, base *dbtest.Database) (event.ID, func()) {
 		t.Fatal(err)
 	}
 	stream := Private(event.ID(uuid.Must(uuid.NewV7())))
-	r := event.Record{ID: dbtest.NewID(), StreamID: stream.ID, TopicID: stream.ID, Version: 1, Kind: Noted{}.Kind(), Schema: 1,
-		Data: []byte(`{"process":"held","writer":0,"n":1,"count":1}`), Actor: event.System, CommandID: dbtest.NewID(), RecordedAt: db.Now(), LeafVersion: event.LeafVersion}
+	r := event.Record{
+		ID: dbtest.NewID(), StreamID: stream.ID, TopicID: stream.ID, Version: 1, Kind: Noted{}.Kind(), Schema: 1,
+		Data: []byte(`{"process":"held","writer":0,"n":1,"count":1}`), Actor: event.System, CommandID: dbtest.NewID(), RecordedAt: db.Now(), LeafVersion: event.LeafVersion,
+	}
 	r.LeafHash = event.Leaf(&r)
 	for _, s := range []struct {
 		sql  string
@@ -121,7 +123,7 @@ func burn(t *testing.T, length time.Duration, seed uint64, mutation string) *fir
 	}
 	d := base.Open(t, dbtest.Server, Use)
 	r := startReader(t, d)
-	c := &crew{t: t, base: base, seed: seed, anvils: 4, killed: map[string]bool{}, frozen: map[string]bool{}}
+	c := &crew{t: t, began: time.Now(), base: base, seed: seed, anvils: 4, killed: map[string]bool{}, frozen: map[string]bool{}}
 	defer c.abandon()
 	for i := range 8 {
 		c.start(i)
@@ -214,6 +216,10 @@ func (f *fire) measure(c *crew, read []seen) {
 		if a.Shared {
 			f.shared = append(f.shared, a.Answered.Sub(a.Began))
 		}
+	}
+	slices.SortFunc(c.acks, func(a, b Ack) int { return int(b.Answered.Sub(b.Began) - a.Answered.Sub(a.Began)) })
+	for _, a := range c.acks[:min(3, len(c.acks))] {
+		c.t.Logf("slow: %s took %v, began %v after the start, on %v", a.Process, a.Answered.Sub(a.Began), a.Began.Sub(read[0].at), a.Stream)
 	}
 	slices.Sort(f.delays)
 	slices.Sort(f.shared)

@@ -149,7 +149,8 @@ func appendOne(t *testing.T, d *db.DB, acks *[]Ack) {
 	t.Helper()
 	stream := Private(event.ID(uuid.Must(uuid.NewV7())))
 	records, err := d.Append(context.Background(), dbtest.Meta(event.System), db.Expected{
-		Change: event.Change{Stream: stream, Events: []event.Event{Noted{Blow{Process: stream.ID.String(), N: 1, Count: 1}}}}})
+		Change: event.Change{Stream: stream, Events: []event.Event{Noted{Blow{Process: stream.ID.String(), N: 1, Count: 1}}}},
+	})
 	if err != nil {
 		t.Fatalf("after space was freed: %v", err)
 	}

@@ -98,7 +98,8 @@ func TestTextThatCannotBeKept(t *testing.T) {
 		"other invalid":     {conversation.TurnEnded{Outcome: "\xc3\x28"}, "not_storable"},
 	} {
 		_, err := d.Append(t.Context(), dbtest.Meta(team.Actor()), db.Expected{
-			Change: event.Change{Stream: conversation.Stream(id, team.Space), Events: []event.Event{c.event}}, Version: 1})
+			Change: event.Change{Stream: conversation.Stream(id, team.Space), Events: []event.Event{c.event}}, Version: 1,
+		})
 		if !fault.Is(err, fault.Invalid) || !fault.HasCode(err, c.code) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -111,7 +112,8 @@ func TestTextThatCannotBeKept(t *testing.T) {
 	}
 	var report json.RawMessage = []byte(`{"host":"\ud800"}`)
 	_, err := d.Append(t.Context(), dbtest.Meta(event.System), db.Expected{Change: event.Change{
-		Stream: run.Stream(dbtest.NewID(), team.Space, id), Events: []event.Event{run.SandboxPrepared{Report: report}}}})
+		Stream: run.Stream(dbtest.NewID(), team.Space, id), Events: []event.Event{run.SandboxPrepared{Report: report}},
+	}})
 	if !fault.HasCode(err, "not_storable") {
 		t.Errorf("lone surrogate in a report: %v", err)
 	}

@@ -68,8 +68,10 @@ func strikeOn(text string) error {
 	if err != nil {
 		return err
 	}
-	o := db.Options{URL: c.URL, Name: c.Plan.Process, Keys: keys, Blobs: blobs, MaxConns: 8,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	o := db.Options{
+		URL: c.URL, Name: c.Plan.Process, Keys: keys, Blobs: blobs, MaxConns: 8,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
 	Use(&o)
 	d, err := db.Open(ctx, o)
 	if ctx.Err() != nil {

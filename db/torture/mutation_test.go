@@ -45,8 +45,10 @@ const lock = "PERFORM pg_advisory_xact_lock(7236838231894510693);"
 var mutations = map[string]struct{ sql, red string }{
 	// Each process places its own events only: whoever is second in a stream may come first, and those of a
 	// killed process never come.
-	"own": {sequenceWith(lock, "", `AND EXISTS (SELECT FROM log.event e WHERE e.id = u.event_id AND e.actor = 'worker/' || current_setting('application_name'))`, ""),
-		"without a position"},
+	"own": {
+		sequenceWith(lock, "", `AND EXISTS (SELECT FROM log.event e WHERE e.id = u.event_id AND e.actor = 'worker/' || current_setting('application_name'))`, ""),
+		"without a position",
+	},
 	// What is older than the last row seen is taken for done: a slow transaction's events are stranded.
 	"skip": {sequenceWith(lock, "", "AND seq > coalesce((SELECT max(last) FROM log.mutation), 0)",
 		`IF n > 0 THEN DELETE FROM log.mutation; INSERT INTO log.mutation SELECT pg_sequence_last_value('log.unsequenced_seq_seq'); END IF;`), "without a position"},

@@ -24,6 +24,7 @@ type crew struct {
 	anvils int
 
 	mu       sync.Mutex
+	began    time.Time
 	acks     []Ack
 	warnings []string
 	killed   map[string]bool
@@ -90,7 +91,7 @@ func (c *crew) ack(line string) {
 
 func (c *crew) signal(m *member, s syscall.Signal) {
 	c.t.Helper()
-	c.t.Logf("%v to %s", s, m.name)
+	c.t.Logf("%v to %s after %v", s, m.name, time.Since(c.began).Round(time.Millisecond))
 	switch s {
 	case syscall.SIGKILL:
 		c.killed[m.name] = true
@@ -112,7 +113,11 @@ func (c *crew) end() {
 	}
 	c.reading.Wait()
 	for _, m := range c.members {
-		if err := m.cmd.Wait(); err != nil && !c.killed[m.name] {
+		err := m.cmd.Wait()
+		if status := m.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() && status.Signal() == syscall.SIGTERM {
+			continue // it had not even begun
+		}
+		if err != nil && !c.killed[m.name] {
 			c.t.Errorf("%s: %v: %s", m.name, err, strings.Join(c.warnings, "\n"))
 		}
 	}

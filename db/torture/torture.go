@@ -15,10 +15,11 @@
 package torture
 
 import (
+	"context"
+
 	"cairn/db"
 	"cairn/db/internal/projectq"
 	"cairn/domain/event"
-	"context"
 )
 
 // The two kinds of stream: private ones belong to one writer, anvils are struck by all.

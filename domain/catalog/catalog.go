@@ -24,10 +24,24 @@ func Registry() *event.Registry {
 // Commands returns an empty one of each command, for checks that must cover them all.
 func Commands() []event.Command {
 	return []event.Command{
-		account.Open{}, account.Erase{},
-		space.Create{}, space.AddMember{}, space.ChangeRole{}, space.RemoveMember{}, space.Erase{},
+		account.Open{},
+		account.Erase{},
+		space.Create{},
+		space.AddMember{},
+		space.ChangeRole{},
+		space.RemoveMember{},
+		space.Erase{},
 		agent.Revise{},
-		conversation.Open{}, conversation.PostMessage{}, conversation.EndTurn{}, conversation.CancelRun{},
-		run.Start{}, run.RecordSandbox{}, run.RecordAnswer{}, run.CallTool{}, run.ReturnTool{}, run.Release{}, run.LoseWorker{},
+		conversation.Open{},
+		conversation.PostMessage{},
+		conversation.EndTurn{},
+		conversation.CancelRun{},
+		run.Start{},
+		run.RecordSandbox{},
+		run.RecordAnswer{},
+		run.CallTool{},
+		run.ReturnTool{},
+		run.Release{},
+		run.LoseWorker{},
 	}
 }

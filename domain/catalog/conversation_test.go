@@ -179,8 +179,15 @@ func TestErasedSpaceDrains(t *testing.T) {
 
 func TestSources(t *testing.T) {
 	d := newDesk(t)
-	bad := []run.Source{{}, {Kind: "git"}, {Kind: "none", Path: "/x"}, {Kind: "folder", Path: "/x"}, {Kind: "folder", Root: "r", Path: "x"},
-		{Kind: "folder", Root: "r", Path: "/x/../etc"}, {Kind: "folder", Root: "r", Path: "/x\n"}}
+	bad := []run.Source{
+		{},
+		{Kind: "git"},
+		{Kind: "none", Path: "/x"},
+		{Kind: "folder", Path: "/x"},
+		{Kind: "folder", Root: "r", Path: "x"},
+		{Kind: "folder", Root: "r", Path: "/x/../etc"},
+		{Kind: "folder", Root: "r", Path: "/x\n"},
+	}
 	c := conversation.Open{Conversation: id("conversation", 5), Space: id("space", 0), Agent: id("agent", 0), Title: "T", Source: run.Source{Kind: "folder", Root: "r", Path: "/x"}}
 	for _, source := range bad {
 		b := c

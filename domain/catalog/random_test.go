@@ -91,8 +91,10 @@ func (g gen) role() space.Role {
 
 func (g gen) actor(c event.Command) string {
 	if g.rarely("other actor") {
-		return rapid.SampledFrom([]string{event.AccountActor(id("account", 0)), event.AccountActor(id("account", 2)),
-			event.AccountActor(id("nobody", 0)), "worker/a", "worker/b", "worker/", "root", ""}).Draw(g.T, "actor")
+		return rapid.SampledFrom([]string{
+			event.AccountActor(id("account", 0)), event.AccountActor(id("account", 2)),
+			event.AccountActor(id("nobody", 0)), "worker/a", "worker/b", "worker/", "root", "",
+		}).Draw(g.T, "actor")
 	}
 	if start, ok := c.(run.Start); ok {
 		return event.WorkerActor(start.Worker)

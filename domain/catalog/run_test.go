@@ -125,10 +125,12 @@ func TestRunFencing(t *testing.T) {
 	d.refused("invalid_field", "worker/b", run.LoseWorker{Target: r, Epoch: epoch, Worker: "c"})
 	d.w.must("worker/b", run.LoseWorker{Target: r, Epoch: epoch, Worker: "a"})
 	zombie := []event.Command{
-		run.Release{Target: r, Epoch: epoch}, run.LoseWorker{Target: r, Epoch: epoch, Worker: "a"},
+		run.Release{Target: r, Epoch: epoch},
+		run.LoseWorker{Target: r, Epoch: epoch, Worker: "a"},
 		run.RecordSandbox{Target: r, Epoch: epoch, Host: "h", Backend: "b", Report: []byte(`1`)},
 		run.RecordAnswer{Target: r, Epoch: epoch, Step: 1, Model: "demo", Finish: "stop"},
-		run.CallTool{Target: r, Epoch: epoch, Call: "c1"}, run.ReturnTool{Target: r, Epoch: epoch, Call: "c1", Outcome: "ok"},
+		run.CallTool{Target: r, Epoch: epoch, Call: "c1"},
+		run.ReturnTool{Target: r, Epoch: epoch, Call: "c1", Outcome: "ok"},
 		endTurn(r, run.Ending{Outcome: run.StatusFailed, Code: "x", Epoch: epoch}),
 	}
 	for _, c := range zombie {

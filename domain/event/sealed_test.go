@@ -62,8 +62,11 @@ func TestSealedJSON(t *testing.T) {
 	if _, err := json.Marshal(Seal("secret")); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("plain text became JSON, or the refusal tells it: %v", err)
 	}
-	for _, s := range []Sealed{{}, Seal("x").WithBox(Box{Key: ID{1}, Size: 1, Data: []byte{1, 2}}),
-		Seal("x").WithBox(Box{Key: ID{1}, Size: 1, Blob: strings.Repeat("ab", 32)})} {
+	for _, s := range []Sealed{
+		{},
+		Seal("x").WithBox(Box{Key: ID{1}, Size: 1, Data: []byte{1, 2}}),
+		Seal("x").WithBox(Box{Key: ID{1}, Size: 1, Blob: strings.Repeat("ab", 32)}),
+	} {
 		data, err := json.Marshal(s)
 		if err != nil || strings.Contains(string(data), "x\"") {
 			t.Fatalf("%s, %v", data, err)

@@ -17,6 +17,12 @@ SELECT * FROM log.event
 WHERE stream_id <= @stream_id AND (stream_id < @stream_id OR version > @version)
 ORDER BY stream_id DESC, version LIMIT @lim;
 
+-- name: EventsByStreamUpTo :many
+-- The same, of the events that have a position up to and with one.
+SELECT e.* FROM log.event e JOIN log.log_position p ON p.event_id = e.id
+WHERE e.stream_id <= @stream_id AND (e.stream_id < @stream_id OR e.version > @version) AND p.position <= @until
+ORDER BY e.stream_id DESC, e.version LIMIT @lim;
+
 -- name: EventsRelated :many
 -- The events of streams that are one of the ids, or belong to one of them, in the order of the log.
 SELECT e.id, e.stream_id, e.version

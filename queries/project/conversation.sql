@@ -20,7 +20,8 @@ INSERT INTO message (id, conversation_id, space_id, turn_id, run_id, author, tex
 VALUES (@id, @conversation_id, @space_id, @turn_id, @run_id, @author, sqlc.narg(text), 'waiting', @posted_at, @version);
 
 -- name: MessageTurnStarted :exec
-UPDATE message SET state = 'active', turn_number = @turn_number WHERE conversation_id = @conversation_id AND turn_id = @turn_id;
+-- By the run, which is the message's own: an index finds it, however long the conversation is.
+UPDATE message SET state = 'active', turn_number = @turn_number WHERE run_id = @run_id AND turn_id = @turn_id;
 
 -- name: MessageTurnEnded :exec
-UPDATE message SET state = @outcome WHERE conversation_id = @conversation_id AND turn_id = @turn_id;
+UPDATE message SET state = @outcome WHERE run_id = @run_id AND turn_id = @turn_id;

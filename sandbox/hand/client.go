@@ -41,6 +41,8 @@ type Client struct {
 	calls map[uint64]*Call
 	lost  error
 	gone  chan struct{}
+
+	settingUp bool
 }
 
 // sendTimeout is how long a hand may not read before it counts as lost; a
@@ -71,7 +73,9 @@ func (c *Client) Setup(ctx context.Context, plan []byte) (wire.Ready, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
+	c.markSetup(true)
 	r, err := c.setup(plan)
+	c.markSetup(false)
 	if err != nil {
 		return r, err
 	}
@@ -115,8 +119,26 @@ func (c *Client) Gone() <-chan struct{} { return c.gone }
 // Close ends the connection; the hand exits, and with it the sandbox.
 func (c *Client) Close() { c.lose(errors.New("closed")) }
 
-// Lose gives the hand up, for a reason of the caller.
-func (c *Client) Lose(reason error) { c.lose(reason) }
+// Lose gives the hand up, for a reason of the caller. While the hand is being set up it only stops waiting
+// for more: a hand that refuses says why and ends, and its end may be seen before its words are read.
+func (c *Client) Lose(reason error) {
+	c.mu.Lock()
+	waiting := c.settingUp
+	c.mu.Unlock()
+	if waiting && c.conn.SetReadDeadline(time.Now().Add(lastFrame)) == nil {
+		return
+	}
+	c.lose(reason)
+}
+
+// lastFrame is how long the words of a hand that has ended are waited for; they are in the socket already.
+const lastFrame = time.Second
+
+func (c *Client) markSetup(on bool) {
+	c.mu.Lock()
+	c.settingUp = on
+	c.mu.Unlock()
+}
 
 func (c *Client) lose(reason error) {
 	c.mu.Lock()

@@ -57,8 +57,10 @@ func (g *Gateway) authorize(r *http.Request) (Run, *problem) {
 	case errors.Is(err, ErrUnauthorized):
 		p = unauthorized(codeInvalidToken, "The token is not accepted: it is malformed, expired, or signed with another key.")
 	default:
-		p = &problem{status: http.StatusServiceUnavailable, code: codeAuthDown, kind: "api_error", retryable: true,
-			message: "The token could not be checked now. Try again."}
+		p = &problem{
+			status: http.StatusServiceUnavailable, code: codeAuthDown, kind: "api_error", retryable: true,
+			message: "The token could not be checked now. Try again.",
+		}
 	}
 	p.cause = err
 	return Run{}, p

@@ -61,8 +61,10 @@ func (g *Gateway) Models() []string {
 func (c catalogue) pick(name string) (offer, *problem) {
 	o, ok := c.find(name)
 	if !ok {
-		return o, &problem{status: http.StatusNotFound, code: codeUnknownModel, kind: "invalid_request_error", param: "model",
-			message: fmt.Sprintf("There is no model %q. There are: %s.", clip(name, 100), c.names())}
+		return o, &problem{
+			status: http.StatusNotFound, code: codeUnknownModel, kind: "invalid_request_error", param: "model",
+			message: fmt.Sprintf("There is no model %q. There are: %s.", clip(name, 100), c.names()),
+		}
 	}
 	return o, nil
 }

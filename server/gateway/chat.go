@@ -112,25 +112,31 @@ func asProblem(err error) *problem {
 	case errors.As(err, &p):
 		return p
 	}
-	return &problem{status: http.StatusInternalServerError, code: codeInternalError, kind: "api_error",
-		message: "The gateway failed. The request id is in its log.", cause: err}
+	return &problem{
+		status: http.StatusInternalServerError, code: codeInternalError, kind: "api_error",
+		message: "The gateway failed. The request id is in its log.", cause: err,
+	}
 }
 
 func (g *Gateway) end(r *http.Request, c *call) {
 	took := time.Since(c.began)
 	if c.asked && g.config.Observe != nil {
 		// The caller may be gone; what happened is recorded all the same.
-		g.config.Observe(context.WithoutCancel(r.Context()), Call{Run: c.run, RequestID: c.id, Model: c.model.name,
+		g.config.Observe(context.WithoutCancel(r.Context()), Call{
+			Run: c.run, RequestID: c.id, Model: c.model.name,
 			Upstream: c.model.real, InputTokens: c.usage.input, OutputTokens: c.usage.output,
-			Duration: took, FirstToken: c.first, Outcome: c.outcome})
+			Duration: took, FirstToken: c.first, Outcome: c.outcome,
+		})
 	}
 	g.log(r, c, took)
 }
 
 // log writes no header and no body: what runs ask and get is sealed content.
 func (g *Gateway) log(r *http.Request, c *call, took time.Duration) {
-	attrs := []slog.Attr{slog.String("request_id", c.id), slog.String("method", r.Method), slog.String("path", clip(r.URL.Path, 200)),
-		slog.Int("status", c.reply.status), slog.String("outcome", c.outcome), slog.Duration("took", took)}
+	attrs := []slog.Attr{
+		slog.String("request_id", c.id), slog.String("method", r.Method), slog.String("path", clip(r.URL.Path, 200)),
+		slog.Int("status", c.reply.status), slog.String("outcome", c.outcome), slog.Duration("took", took),
+	}
 	if c.run.ID != "" {
 		attrs = append(attrs, slog.String("run", c.run.ID), slog.Int64("epoch", c.run.Epoch))
 	}
@@ -168,8 +174,10 @@ func onlyMethod(method string) handler {
 }
 
 func unknownPath(*call, http.ResponseWriter, *http.Request) *problem {
-	return &problem{status: http.StatusNotFound, code: codeUnknownPath, kind: "invalid_request_error",
-		message: "There is POST /gateway/v1/chat/completions and GET /gateway/v1/models."}
+	return &problem{
+		status: http.StatusNotFound, code: codeUnknownPath, kind: "invalid_request_error",
+		message: "There is POST /gateway/v1/chat/completions and GET /gateway/v1/models.",
+	}
 }
 
 func newRequestID() string {

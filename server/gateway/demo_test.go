@@ -51,7 +51,9 @@ func askDemo(t *testing.T, b *bench, messages []demoMessage, tools []any) (demoM
 func TestDemoRunsTheScriptOneCallAStep(t *testing.T) {
 	b := newBench(t)
 	messages := []demoMessage{
-		{Role: "user", Content: "$ earlier"}, {Role: "assistant", Content: "…"}, {Role: "tool", Content: "exit code: 0", ToolCallID: "call_demo_1"},
+		{Role: "user", Content: "$ earlier"},
+		{Role: "assistant", Content: "…"},
+		{Role: "tool", Content: "exit code: 0", ToolCallID: "call_demo_1"},
 		{Role: "user", Content: []any{map[string]any{"type": "text", "text": "Please do this:\r\n$ go vet ./...\r\nwrite a/N.md: one: two\n  $ indented is text\nask: shall I?\nread a/N.md\n$ false"}}},
 	}
 	want := []struct{ id, tool, arguments, result string }{

@@ -185,8 +185,10 @@ func (s *scripted) asked() int {
 }
 
 func (s *scripted) model() Model {
-	return Model{Name: "m", Protocol: ProtocolOpenAIChat, BaseURL: s.URL + "/v1", Upstream: "provider-m",
-		Key: Secret{testKey}, Headers: map[string]string{"X-Title": "cairn"}, Timeout: 10 * time.Second, Idle: 5 * time.Second}
+	return Model{
+		Name: "m", Protocol: ProtocolOpenAIChat, BaseURL: s.URL + "/v1", Upstream: "provider-m",
+		Key: Secret{testKey}, Headers: map[string]string{"X-Title": "cairn"}, Timeout: 10 * time.Second, Idle: 5 * time.Second,
+	}
 }
 
 func sse(w http.ResponseWriter, data ...string) {

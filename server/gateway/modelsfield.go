@@ -182,8 +182,10 @@ func (f fields) checkKey(name, value string) (Secret, error) {
 var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 	// Set by the gateway, or made for credentials, which it would not redact.
-	ownHeaders = []string{"Authorization", "X-Api-Key", "Api-Key", "Cookie", "Proxy-Authorization", "Host", "Content-Type",
-		"Content-Length", "Content-Encoding", "Accept", "Accept-Encoding", "Connection", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Expect", "Keep-Alive"}
+	ownHeaders = []string{
+		"Authorization", "X-Api-Key", "Api-Key", "Cookie", "Proxy-Authorization", "Host", "Content-Type",
+		"Content-Length", "Content-Encoding", "Accept", "Accept-Encoding", "Connection", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Expect", "Keep-Alive",
+	}
 )
 
 func (f fields) headers() (map[string]string, error) {

@@ -102,8 +102,10 @@ func TestModelsFileRefusals(t *testing.T) {
 		"timeout half":       {entry(`,"timeout_seconds":1.5`), "models[0].timeout_seconds: must be a whole number"},
 		"timeout large":      {entry(`,"timeout_seconds":3601`), "models[0].timeout_seconds: 3601"},
 		"idle above timeout": {entry(`,"timeout_seconds":10,"idle_seconds":11`), "models[0].idle_seconds: 11 must be a whole number of seconds from 1 to 10"},
-		"two of a name": {`{"models":[{"name":"a","protocol":"openai-chat","model":"m","base_url":"https://h"},{"name":"a","protocol":"openai-chat","model":"m","base_url":"https://h"}]}`,
-			`models[1].name: "a" is taken`},
+		"two of a name": {
+			`{"models":[{"name":"a","protocol":"openai-chat","model":"m","base_url":"https://h"},{"name":"a","protocol":"openai-chat","model":"m","base_url":"https://h"}]}`,
+			`models[1].name: "a" is taken`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -67,8 +67,10 @@ func (p *problem) Error() string {
 func (p *problem) Unwrap() error { return p.cause }
 
 func invalid(param, format string, args ...any) *problem {
-	return &problem{status: http.StatusBadRequest, code: codeInvalid, kind: "invalid_request_error",
-		param: param, message: fmt.Sprintf(format, args...)}
+	return &problem{
+		status: http.StatusBadRequest, code: codeInvalid, kind: "invalid_request_error",
+		param: param, message: fmt.Sprintf(format, args...),
+	}
 }
 
 // upstreamProblem is a problem of the provider's side.
@@ -92,8 +94,10 @@ type errorBody struct {
 }
 
 func (p *problem) body(requestID string) []byte {
-	e := errorBody{Message: p.message, Type: p.kind, Param: orNull(p.param), Code: p.code,
-		Retryable: p.retryable, UpstreamCode: orNull(p.upstreamCode), RequestID: requestID}
+	e := errorBody{
+		Message: p.message, Type: p.kind, Param: orNull(p.param), Code: p.code,
+		Retryable: p.retryable, UpstreamCode: orNull(p.upstreamCode), RequestID: requestID,
+	}
 	if p.upstreamStatus != 0 {
 		e.UpstreamStatus = &p.upstreamStatus
 	}

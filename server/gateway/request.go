@@ -25,8 +25,10 @@ type Request struct {
 // readRequest bounds the body in size and in time.
 func readRequest(w http.ResponseWriter, r *http.Request, within time.Duration) (Request, *problem) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return Request{}, &problem{status: http.StatusUnsupportedMediaType, code: codeEncoding, kind: "invalid_request_error",
-			message: fmt.Sprintf("Content-Encoding %q is not taken. Send the body uncompressed.", coding)}
+		return Request{}, &problem{
+			status: http.StatusUnsupportedMediaType, code: codeEncoding, kind: "invalid_request_error",
+			message: fmt.Sprintf("Content-Encoding %q is not taken. Send the body uncompressed.", coding),
+		}
 	}
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
@@ -48,14 +50,20 @@ func unreadable(err error, within time.Duration) *problem {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return &problem{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, kind: "invalid_request_error",
-			message: fmt.Sprintf("The request body is larger than %d bytes.", maxRequest)}
+		return &problem{
+			status: http.StatusRequestEntityTooLarge, code: codeTooLarge, kind: "invalid_request_error",
+			message: fmt.Sprintf("The request body is larger than %d bytes.", maxRequest),
+		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &problem{status: http.StatusRequestTimeout, code: codeSlowRequest, kind: "invalid_request_error", retryable: true,
-			message: fmt.Sprintf("The request body did not arrive within %v.", within)}
+		return &problem{
+			status: http.StatusRequestTimeout, code: codeSlowRequest, kind: "invalid_request_error", retryable: true,
+			message: fmt.Sprintf("The request body did not arrive within %v.", within),
+		}
 	}
-	return &problem{status: http.StatusBadRequest, code: codeInvalid, kind: "invalid_request_error", retryable: true,
-		message: "The request body could not be read to its end.", cause: err}
+	return &problem{
+		status: http.StatusBadRequest, code: codeInvalid, kind: "invalid_request_error", retryable: true,
+		message: "The request body could not be read to its end.", cause: err,
+	}
 }
 
 // parseRequest checks what the gateway itself relies on and names the field

@@ -94,11 +94,11 @@ func (l *loop) act(state run.State, call run.Call, act tool.Act) run.ReturnTool 
 func (l *loop) stopped(result tool.Result, err error, took time.Duration) tool.Result {
 	seen := result.Text
 	switch why := context.Cause(l.orders.work); {
-	case errors.Is(why, cancelled) || errors.Is(why, wiped):
+	case errors.Is(why, errCancelled) || errors.Is(why, errWiped):
 		result.Outcome, result.Text = run.OutcomeCancelled, agent.Stopped(agent.StoppedByCancel, took)
-	case errors.Is(why, drained):
+	case errors.Is(why, errDrained):
 		result.Outcome, result.Text = run.OutcomeCancelled, agent.Stopped(agent.StoppedByDrain, took)
-	case errors.Is(why, outOfTime):
+	case errors.Is(why, errOutOfTime):
 		result.Outcome, result.Text = run.OutcomeTimeout, agent.Stopped(agent.StoppedByWall, took)
 	case errors.Is(err, sandbox.ErrHandLost):
 		result.Outcome, result.Text = run.OutcomeInDoubt, agent.SandboxLost(took)

@@ -92,7 +92,7 @@ func (l *loop) run() error {
 		return err
 	}
 	defer l.orders.deadline(state.Deadline)()
-	if err := l.Workspaces.Check(l.claim.Run, state); err != nil && run.Next(state).Kind != run.Cancel {
+	if err := l.Workspaces.Check(l.held, l.claim.Run, state); err != nil && run.Next(state).Kind != run.Cancel {
 		return l.refused(state, err)
 	}
 	for {
@@ -153,15 +153,15 @@ func (l *loop) step(state run.State) (over bool, err error) {
 // halt says whether something from outside keeps the run from going on here.
 func (l *loop) halt(state run.State) (over bool, err error) {
 	switch why := l.orders.Why(); {
-	case l.broke || why == drained:
+	case l.broke || why == errDrained:
 		return true, l.release()
-	case why == outOfTime || !time.Now().Before(state.Deadline):
+	case why == errOutOfTime || !time.Now().Before(state.Deadline):
 		return true, l.end(run.Ending{Outcome: run.StatusFailed, Code: run.CodeLimitWall, Message: failure(run.CodeLimitWall, state)})
-	case why == wiped:
+	case why == errWiped:
 		return true, l.end(run.Ending{Outcome: run.StatusFailed, Code: run.CodeContentErased})
-	case why != nil && why != cancelled:
+	case why != nil && why != errCancelled:
 		return true, why
-	case why == cancelled:
+	case why == errCancelled:
 		return true, fmt.Errorf("run %s was told to cancel, but its log does not say so", l.claim.Run)
 	}
 	return false, nil

@@ -90,8 +90,10 @@ func (l *loop) ask(state run.State, request model.Request, attempt int) (model.A
 			first = &us
 		}
 		if l.OnDelta != nil {
-			l.OnDelta(Delta{Run: l.claim.Run, Conversation: l.claim.Conversation, Space: l.claim.Space, Epoch: l.claim.Epoch,
-				Step: int64(request.Step), Attempt: attempt, Delta: d})
+			l.OnDelta(Delta{
+				Run: l.claim.Run, Conversation: l.claim.Conversation, Space: l.claim.Space, Epoch: l.claim.Epoch,
+				Step: int64(request.Step), Attempt: attempt, Delta: d,
+			})
 		}
 	})
 	return answer, first, err

@@ -9,10 +9,10 @@ import (
 
 // The reasons for which the call under way is stopped.
 var (
-	cancelled = errors.New("cancelled")
-	drained   = errors.New("drained")
-	outOfTime = errors.New("out of time")
-	wiped     = errors.New("erased")
+	errCancelled = errors.New("cancelled")
+	errDrained   = errors.New("drained")
+	errOutOfTime = errors.New("out of time")
+	errWiped     = errors.New("erased")
 )
 
 // Orders reach a run from outside while it is under way. The first one that stops the work stays.
@@ -33,10 +33,10 @@ func NewOrders(held context.Context) *Orders {
 }
 
 // Cancel stops the call under way; the log holds the request to cancel the run.
-func (o *Orders) Cancel() { o.stop(cancelled) }
+func (o *Orders) Cancel() { o.stop(errCancelled) }
 
 // Erase stops the call under way: the space's key is gone, and this process may still remember its text.
-func (o *Orders) Erase() { o.stop(wiped) }
+func (o *Orders) Erase() { o.stop(errWiped) }
 
 // Drain lets the call under way end and has the run handed back then.
 func (o *Orders) Drain() { o.once.Do(func() { close(o.draining) }) }
@@ -44,17 +44,17 @@ func (o *Orders) Drain() { o.once.Do(func() { close(o.draining) }) }
 // Interrupt stops the call under way and has the run handed back.
 func (o *Orders) Interrupt() {
 	o.Drain()
-	o.stop(drained)
+	o.stop(errDrained)
 }
 
-// Why is cancelled, drained, outOfTime or wiped, or nil while the run may go on.
+// Why is errCancelled, errDrained, errOutOfTime or errWiped, or nil while the run may go on.
 func (o *Orders) Why() error {
 	if cause := context.Cause(o.work); cause != nil {
 		return cause
 	}
 	select {
 	case <-o.draining:
-		return drained
+		return errDrained
 	default:
 		return nil
 	}
@@ -62,7 +62,7 @@ func (o *Orders) Why() error {
 
 // deadline stops the work at a time; the returned function takes that back.
 func (o *Orders) deadline(at time.Time) func() {
-	timer := time.AfterFunc(time.Until(at), func() { o.stop(outOfTime) })
+	timer := time.AfterFunc(time.Until(at), func() { o.stop(errOutOfTime) })
 	return func() { timer.Stop() }
 }
 

@@ -48,8 +48,10 @@ type wireToolSpec struct {
 }
 
 func encode(r Request) ([]byte, error) {
-	out := wireRequest{Model: r.Model, Messages: make([]wireMessage, 0, len(r.Messages)), MaxTokens: r.MaxTokens,
-		Stream: true, StreamOptions: wireOptions{IncludeUsage: true}}
+	out := wireRequest{
+		Model: r.Model, Messages: make([]wireMessage, 0, len(r.Messages)), MaxTokens: r.MaxTokens,
+		Stream: true, StreamOptions: wireOptions{IncludeUsage: true},
+	}
 	for _, m := range r.Messages {
 		out.Messages = append(out.Messages, encodeMessage(m))
 	}

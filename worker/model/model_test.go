@@ -58,7 +58,8 @@ func TestSendsTheRequest(t *testing.T) {
 	_, err := c.Stream(t.Context(), "tok", Request{
 		Model: "m", MaxTokens: 5,
 		Messages: []Message{
-			{Role: "system", Content: "a <b> & c"}, {Role: "user"},
+			{Role: "system", Content: "a <b> & c"},
+			{Role: "user"},
 			{Role: "assistant", Calls: []Call{{ID: "c1", Name: "shell", Arguments: `{"command":"ls"}`}}},
 			{Role: "tool", CallID: "c1", Content: "exit code: 0"},
 		},
@@ -180,7 +181,9 @@ func TestErrors(t *testing.T) {
 		{"token", refuse(401, `{"error":{"code":"invalid_token"}}`), ErrRefused, "invalid_token"},
 		{"fenced", refuse(401, `{"error":{"code":"run_fenced","retryable":false}}`), ErrFenced, "run_fenced"},
 		{"broken before", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ErrUnavailable, "gateway_unreachable"},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 307) }, ErrRefused, ""},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}, ErrRefused, ""},
 		{"not a gateway", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }, ErrRefused, "not_a_gateway"},
 		{"cut", func(w http.ResponseWriter, _ *http.Request) {
 			sse(w, delta(`{"content":"x"}`))

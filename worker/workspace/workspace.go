@@ -60,9 +60,12 @@ func lost(format string, args ...any) error {
 	return &Refusal{Code: run.CodeWorkspaceLost, Message: fmt.Sprintf(format, args...)}
 }
 
-// Check refuses what can be seen before anything is prepared: sources and mounts that this worker does not
-// offer, and files that are not here.
-func (c Config) Check(id event.ID, state run.State) error {
+// Check kills what older claims left, and refuses what can be seen before anything is prepared: sources and
+// mounts that this worker does not offer, and files that are not here.
+func (c Config) Check(ctx context.Context, id event.ID, state run.State) error {
+	if err := c.KillOlder(ctx, id, state, state.Epoch); err != nil {
+		return refuse("the sandbox that an earlier worker left cannot be killed: %v: start this worker with the same rights, on a host with the same control groups", err)
+	}
 	if _, err := c.source(state.Source); err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ func final(err error) bool {
 }
 
 func (c Config) try(ctx context.Context, id event.ID, state run.State, spec sandbox.Spec) (*sandbox.Instance, error) {
-	if err := c.killOlder(ctx, id, state); err != nil {
+	if err := c.KillOlder(ctx, id, state, state.Epoch); err != nil {
 		return nil, err
 	}
 	if state.Sandbox.Epoch == 0 {
@@ -168,15 +171,16 @@ func (c Config) group(id event.ID, epoch int64) string {
 	return "/" + filepath.Join(c.CgroupParent, name(id, epoch))
 }
 
-// killOlder kills what earlier epochs left on this host: the recorded sandbox, and those that were being
-// prepared when their worker was lost. Whatever is older than the record was killed by the worker that made it.
-func (c Config) killOlder(ctx context.Context, id event.ID, state run.State) error {
-	if recorded := state.Sandbox.Cgroup; recorded != "" && recorded != c.group(id, state.Epoch) {
-		if err := sandbox.KillGroup(ctx, recorded); err != nil {
+// KillOlder kills what the claims before an epoch left on this host: the recorded sandbox, and those that were
+// being prepared when their worker was lost. Whatever is older than the record was killed by the worker that
+// made it.
+func (c Config) KillOlder(ctx context.Context, id event.ID, state run.State, before int64) error {
+	if at := state.Sandbox; at.Epoch != 0 && at.Epoch < before && at.Host == c.Host && at.Cgroup != "" {
+		if err := sandbox.KillGroup(ctx, at.Cgroup); err != nil {
 			return err
 		}
 	}
-	for epoch := state.Sandbox.Epoch + 1; epoch < state.Epoch; epoch++ {
+	for epoch := state.Sandbox.Epoch + 1; epoch < before; epoch++ {
 		if err := sandbox.KillGroup(ctx, c.group(id, epoch)); err != nil {
 			return err
 		}

@@ -109,6 +109,61 @@ func (q *Queries) EventsByStream(ctx context.Context, arg EventsByStreamParams) 
 	return items, nil
 }
 
+const eventsByStreamUpTo = `-- name: EventsByStreamUpTo :many
+SELECT e.id, e.stream_id, e.version, e.space_id, e.topic_id, e.kind, e.schema, e.data, e.actor, e.command_id, e.cause_id, e.trace_id, e.recorded_at, e.leaf_version, e.leaf_hash FROM log.event e JOIN log.log_position p ON p.event_id = e.id
+WHERE e.stream_id <= $1 AND (e.stream_id < $1 OR e.version > $2) AND p.position <= $3
+ORDER BY e.stream_id DESC, e.version LIMIT $4
+`
+
+type EventsByStreamUpToParams struct {
+	StreamID event.ID
+	Version  int64
+	Until    int64
+	Lim      int32
+}
+
+// The same, of the events that have a position up to and with one.
+func (q *Queries) EventsByStreamUpTo(ctx context.Context, arg EventsByStreamUpToParams) ([]LogEvent, error) {
+	rows, err := q.db.Query(ctx, eventsByStreamUpTo,
+		arg.StreamID,
+		arg.Version,
+		arg.Until,
+		arg.Lim,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LogEvent{}
+	for rows.Next() {
+		var i LogEvent
+		if err := rows.Scan(
+			&i.ID,
+			&i.StreamID,
+			&i.Version,
+			&i.SpaceID,
+			&i.TopicID,
+			&i.Kind,
+			&i.Schema,
+			&i.Data,
+			&i.Actor,
+			&i.CommandID,
+			&i.CauseID,
+			&i.TraceID,
+			&i.RecordedAt,
+			&i.LeafVersion,
+			&i.LeafHash,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const eventsRelated = `-- name: EventsRelated :many
 SELECT e.id, e.stream_id, e.version
 FROM log.event e LEFT JOIN log.log_position p ON p.event_id = e.id LEFT JOIN log.unsequenced u ON u.event_id = e.id

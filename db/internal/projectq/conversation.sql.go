@@ -136,31 +136,32 @@ func (q *Queries) MessageInsert(ctx context.Context, arg MessageInsertParams) er
 }
 
 const messageTurnEnded = `-- name: MessageTurnEnded :exec
-UPDATE message SET state = $1 WHERE conversation_id = $2 AND turn_id = $3
+UPDATE message SET state = $1 WHERE run_id = $2 AND turn_id = $3
 `
 
 type MessageTurnEndedParams struct {
-	Outcome        string
-	ConversationID event.ID
-	TurnID         event.ID
+	Outcome string
+	RunID   event.ID
+	TurnID  event.ID
 }
 
 func (q *Queries) MessageTurnEnded(ctx context.Context, arg MessageTurnEndedParams) error {
-	_, err := q.db.Exec(ctx, messageTurnEnded, arg.Outcome, arg.ConversationID, arg.TurnID)
+	_, err := q.db.Exec(ctx, messageTurnEnded, arg.Outcome, arg.RunID, arg.TurnID)
 	return err
 }
 
 const messageTurnStarted = `-- name: MessageTurnStarted :exec
-UPDATE message SET state = 'active', turn_number = $1 WHERE conversation_id = $2 AND turn_id = $3
+UPDATE message SET state = 'active', turn_number = $1 WHERE run_id = $2 AND turn_id = $3
 `
 
 type MessageTurnStartedParams struct {
-	TurnNumber     *int64
-	ConversationID event.ID
-	TurnID         event.ID
+	TurnNumber *int64
+	RunID      event.ID
+	TurnID     event.ID
 }
 
+// By the run, which is the message's own: an index finds it, however long the conversation is.
 func (q *Queries) MessageTurnStarted(ctx context.Context, arg MessageTurnStartedParams) error {
-	_, err := q.db.Exec(ctx, messageTurnStarted, arg.TurnNumber, arg.ConversationID, arg.TurnID)
+	_, err := q.db.Exec(ctx, messageTurnStarted, arg.TurnNumber, arg.RunID, arg.TurnID)
 	return err
 }
