@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"cairn/db/internal/logq"
 	"cairn/domain/event"
@@ -111,5 +112,12 @@ func record(row *logq.LogEvent, position int64) event.Record {
 // IsNotFound reports whether a query of one row found none.
 func IsNotFound(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
-// IsUnreachable reports whether the database did not answer, so that the same call may work later.
-func IsUnreachable(err error) bool { return err != nil && !IsNotFound(err) && broken(err) }
+// IsUnreachable reports whether the database did not answer, or took no connection, so that the same call may
+// work later.
+func IsUnreachable(err error) bool {
+	if err == nil || IsNotFound(err) {
+		return false
+	}
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	return connecting || broken(err)
+}

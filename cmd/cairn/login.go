@@ -88,7 +88,7 @@ func adminLogin(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "login EMAIL", Short: "Print a code with which a person signs in, once within an hour", Args: exactly(1),
 		Long: "Print a single-use code for the account with this e-mail address. With --name the account is opened when\n" +
-			"there is none. A session that is opened with a code may replace a forgotten password.",
+			"there is none. A session that is opened with a code may replace a forgotten password within an hour.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withOwner(cmd.Context(), false, func(ctx context.Context, in *installation) error {
 				d, err := in.open(ctx, in.serverURL, "cairn admin login", quietLogger(g))

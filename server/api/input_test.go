@@ -123,8 +123,16 @@ func badQueries(t *testing.T, op *operation, at target) []bad {
 // values that are wrong for some type, or at the edge of what is right.
 var values = []any{
 	nil, true, 0, 1, -1, 1.5, 1e300, 9223372036854775807, "", " ", "x", "00000000-0000-0000-0000-000000000000", "a\u0000b", "line\nline\x1b[2J", "\ufffd\u202e",
-	strings.Repeat("💥", 300), strings.Repeat("a", 70_000), []any{}, []any{nil}, []any{1, "x"}, []any{"shell", "shell"}, []any{"bogus"}, map[string]any{}, map[string]any{"x": 1},
-	map[string]any{"model_calls": 0}, map[string]any{"model_calls": "x"},
+	strings.Repeat("💥", 300), strings.Repeat("a", 70_000),
+	[]any{},
+	[]any{nil},
+	[]any{1, "x"},
+	[]any{"shell", "shell"},
+	[]any{"bogus"},
+	map[string]any{},
+	map[string]any{"x": 1},
+	map[string]any{"model_calls": 0},
+	map[string]any{"model_calls": "x"},
 }
 
 func badBodies(t *testing.T, op *operation, at target) []bad {

@@ -70,6 +70,9 @@ func TestAuthorisation(t *testing.T) {
 			if got.status != want {
 				t.Errorf("%s as %s answered %d, want %d: %.300s", op.OperationID, role, got.status, want, got.body)
 			}
+			if _, ok := op.Responses[strconv.Itoa(got.status)]; !ok {
+				t.Errorf("%s answered %d, which the document does not list", op.OperationID, got.status)
+			}
 			if want >= 400 {
 				got.problem(got.status, "")
 				if after := w.events(t); after != before {

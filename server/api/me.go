@@ -35,7 +35,7 @@ type Session struct {
 type passwordIn struct {
 	Body struct {
 		Password        string `json:"password" minLength:"12" maxLength:"256"`
-		CurrentPassword string `json:"current_password,omitempty" maxLength:"256" doc:"Needed when the account has a password and the session was not opened with a code."`
+		CurrentPassword string `json:"current_password,omitempty" maxLength:"256" doc:"Needed when the account has a password and the session was not opened with a code within the last hour."`
 	}
 }
 

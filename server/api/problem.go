@@ -22,7 +22,7 @@ type Problem struct {
 	Detail    string          `json:"detail" doc:"For people: which rule refused, and what to do."`
 	Code      string          `json:"code" doc:"Stable. docs/reference/api.md lists them."`
 	RequestID string          `json:"request_id" doc:"Also in the header X-Request-Id, and in the server's log."`
-	Errors    []ProblemDetail `json:"errors,omitempty" doc:"Where the input breaks a rule."`
+	Errors    []ProblemDetail `json:"errors,omitempty" nullable:"false" doc:"Where the input breaks a rule."`
 
 	after string // Retry-After, in seconds
 }
@@ -116,7 +116,11 @@ func problemOfFault(ctx context.Context, f *fault.Fault, cause error) *Problem {
 	}
 	p := newProblem(ctx, status, f.Code, f.Message)
 	if f.Field != "" {
-		p.Errors = []ProblemDetail{{Location: "body." + f.Field, Message: f.Message}}
+		field := f.Field
+		if field == "account" { // what the interface calls account_id
+			field = "account_id"
+		}
+		p.Errors = []ProblemDetail{{Location: "body." + field, Message: f.Message}}
 	}
 	if limited, ok := errors.AsType[*auth.Limited](cause); ok {
 		p.after = strconv.FormatInt(int64(limited.After.Seconds()), 10)
@@ -131,7 +135,11 @@ func problemOfFailure(ctx context.Context, cause error) *Problem {
 		if !errors.Is(cause, context.Canceled) {
 			c.log.WarnContext(ctx, "unavailable", "request_id", c.id, "error", cause)
 		}
-		p := newProblem(ctx, http.StatusServiceUnavailable, "", "A part that is needed does not answer now. The same request may work in a moment; with the same Idempotency-Key it acts once.")
+		code := ""
+		if f, ok := errors.AsType[*fault.Fault](cause); ok {
+			code = f.Code
+		}
+		p := newProblem(ctx, http.StatusServiceUnavailable, code, "A part that is needed does not answer now. The same request may work in a moment; with the same Idempotency-Key it acts once.")
 		p.after = "1"
 		return p
 	}

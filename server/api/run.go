@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"cairn/db/read"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
@@ -74,7 +76,9 @@ func (a *API) runRoutes() {
 	register(a, events, a.runEvents)
 	cancel := withStatus(route("POST /runs/{run}/cancel", "run-cancel", "Cancel a run"), http.StatusAccepted)
 	cancel.Description = "200: it has ended. 202: the worker that holds it was asked to end it. 409: it had ended before."
+	cancel.Responses = map[string]*huma.Response{}
 	register(a, cancel, a.cancelRun)
+	cancel.Responses["200"] = cancel.Responses["202"] // the same body, see the description
 	register(a, route("GET /runs/{run}/boundary", "run-boundary", "The boundary report of a run"), a.boundary)
 }
 

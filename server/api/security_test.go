@@ -34,7 +34,7 @@ func TestSignIn(t *testing.T) {
 	first := w.stranger(t)
 	typed := strings.ToLower(strings.ReplaceAll(code, "-", " "))
 	h := first.login(map[string]any{"email": strings.ToUpper(who), "code": typed}).want(http.StatusOK)
-	if c := h.cookies[0]; len(h.cookies) != 1 || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.Name != "cairn_session" || len(c.Value) != 43 {
+	if c := h.cookies[0]; len(h.cookies) != 1 || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge < 2*int(auth.SessionLife.Seconds()) || c.Name != "cairn_session" || len(c.Value) != 43 {
 		t.Errorf("the cookie is %+v", h.cookies)
 	}
 	w.stranger(t).login(map[string]any{"email": who, "code": code}).problem(http.StatusUnauthorized, "login_refused")
@@ -51,6 +51,11 @@ func TestSignIn(t *testing.T) {
 	second.do("POST", "/me/password", map[string]any{"password": "another long secret"}).problem(http.StatusForbidden, "password_refused")
 	second.do("POST", "/me/password", map[string]any{"password": "another long secret", "current_password": secret}).want(http.StatusNoContent)
 	w.stranger(t).login(map[string]any{"email": who, "password": secret}).problem(http.StatusUnauthorized, "login_refused")
+	// A code is good for replacing a forgotten password, but not for as long as the session goes on.
+	forgetful := w.signIn(t, w.team.Account)
+	forgetful.do("POST", "/me/password", map[string]any{"password": "yet another secret"}).want(http.StatusNoContent)
+	w.sql(t, "UPDATE vault.credential SET created_at = now() - interval '61 minutes' WHERE kind = 'session'")
+	forgetful.do("POST", "/me/password", map[string]any{"password": "one more secret"}).problem(http.StatusForbidden, "password_refused")
 	w.stranger(t).login(map[string]any{"email": who, "password": secret, "code": code}).problem(http.StatusUnprocessableEntity, "invalid_field")
 }
 

@@ -12,6 +12,9 @@ const (
 	cookiePlain = "cairn_session"
 )
 
+// cookieLife is as long as browsers allow, in seconds: the vault decides when a session ends, which slides.
+const cookieLife = 400 * 24 * 60 * 60
+
 // plainLoopback reports whether a request came over plain HTTP from this machine, for a name of this machine.
 // Behind a proxy that ends TLS on the same machine the name is another one.
 func plainLoopback(r *http.Request) bool {
@@ -44,7 +47,7 @@ func name(r *http.Request) string {
 // SetCookie is the cookie that gives a browser the session's token.
 func SetCookie(r *http.Request, token string) *http.Cookie {
 	return &http.Cookie{
-		Name: name(r), Value: token, Path: "/", MaxAge: int(SessionLife.Seconds()),
+		Name: name(r), Value: token, Path: "/", MaxAge: cookieLife,
 		HttpOnly: true, Secure: !plainLoopback(r), SameSite: http.SameSiteLaxMode,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
@@ -77,8 +78,8 @@ func (a *Auth) HasPassword(ctx context.Context, account event.ID) (bool, error) 
 }
 
 // SetPassword gives the account of a session a password. One that has a password must prove it, unless the
-// session was opened with a code: that is how a forgotten password is replaced. All other sessions and codes of
-// the account end.
+// session was opened with a code just now: that is how a forgotten password is replaced. All other sessions and
+// codes of the account end.
 func (a *Auth) SetPassword(ctx context.Context, s db.Session, address, current, password string) error {
 	if err := checkNewPassword(password); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (a *Auth) SetPassword(ctx context.Context, s db.Session, address, current, 
 	if err != nil {
 		return err
 	}
-	if has && s.Method != "code" {
+	if has && !(s.Method == "code" && time.Since(s.CreatedAt) < CodeLife) {
 		right, err := a.checkPassword(ctx, s.Account, current)
 		if err != nil {
 			return err
