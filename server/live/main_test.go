@@ -74,7 +74,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	base := dbtest.New(t)
-	w := &world{t: t, base: base, db: base.Open(t, dbtest.Server), doors: &doors{tokens: map[string]live.Principal{}}}
+	w := &world{t: t, base: base, db: base.Open(t, dbtest.Server, func(o *db.Options) { o.Log = quiet() }), doors: &doors{tokens: map[string]live.Principal{}}}
 	w.team = dbtest.NewTeam(t, w.db, "demo")
 	w.conversation = w.team.Converse(t, w.db)
 	w.doors.open("owner", w.team.Account, time.Time{})
@@ -245,10 +245,10 @@ func (c *client) next() (got, error) {
 func (c *client) until(kind string) []got {
 	c.t.Helper()
 	var all []got
-	for {
+	for begin := time.Now(); ; {
 		f, err := c.next()
-		if err != nil {
-			c.t.Fatalf("waiting for %s after %d frames: %v", kind, len(all), err)
+		if err != nil || time.Since(begin) > 20*time.Second {
+			c.t.Fatalf("waiting for %s after %d frames in %v: %v", kind, len(all), time.Since(begin), err)
 		}
 		all = append(all, f)
 		if f.Type == kind {
