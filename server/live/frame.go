@@ -79,6 +79,8 @@ type frames struct {
 	order []int64 // oldest first
 	bytes int
 	life  int64 // grows when everything is forgotten
+
+	turns [64]sync.Mutex // by position: who encodes it now; the others wait for the result
 }
 
 // remembered is how many bytes of encoded events a replica keeps.
@@ -88,6 +90,9 @@ func newFrames(d *db.DB) *frames { return &frames{db: d, known: map[int64][]byte
 
 // of answers the frame of an event, and whether it had to be encoded.
 func (f *frames) of(ctx context.Context, r *event.Record) (one frame, fresh bool, err error) {
+	turn := &f.turns[uint64(r.Position)%uint64(len(f.turns))]
+	turn.Lock()
+	defer turn.Unlock()
 	f.mu.Lock()
 	text, ok := f.known[r.Position]
 	life := f.life

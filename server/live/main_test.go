@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +25,12 @@ import (
 	"cairn/server/live"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(crowdEnv); spec != "" {
+		os.Exit(crowd(spec))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // doors is the authentication of tests: tokens and cookies that name accounts.
 type doors struct {
@@ -110,7 +117,13 @@ func (w *world) replica(change ...func(*live.Config)) *replica {
 	go func() { hub.Run(ctx); close(r.ran) }()
 	mux := http.NewServeMux()
 	mux.Handle("GET /api/v1/live", hub)
-	r.server = httptest.NewServer(mux)
+	r.server = httptest.NewUnstartedServer(mux)
+	r.server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		if tcp, ok := conn.(*net.TCPConn); ok && state == http.StateNew {
+			tcp.SetWriteBuffer(64 << 10) // what lies in the kernel's buffers is not counted by the hub
+		}
+	}
+	r.server.Start()
 	w.t.Cleanup(r.close)
 	return r
 }

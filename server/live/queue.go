@@ -35,6 +35,7 @@ func (c *conn) deliver(s *sub, frames []frame) {
 		s.phase = replaying
 	default:
 		c.queue, c.queued, c.overflowed = nil, 0, true
+		c.hub.stats.overflows.Add(1)
 	}
 	c.nudge()
 }

@@ -23,7 +23,8 @@ type Stats struct {
 	Events   int64 // event frames handed out by the tail and written
 	Replayed int64 // event frames read from the log by a socket and written
 	Encoded  int64 // events serialised
-	Resyncs  int64 // topics stopped because a queue was full
+	Overflow int64 // queues that were full and dropped
+	Resyncs  int64 // topics whose client was told so
 	Ended    int64 // topics ended or refused because they may not be watched
 
 	Deltas        int64 // batches of words written to queues
@@ -35,7 +36,7 @@ type Stats struct {
 }
 
 type counters struct {
-	opened, refused, messages, bytes, events, replayed, encoded, resyncs, ended, deltas, deltasDropped, most, lag atomic.Int64
+	opened, refused, messages, bytes, events, replayed, encoded, overflows, resyncs, ended, deltas, deltasDropped, most, lag atomic.Int64
 
 	mu     sync.Mutex
 	closes map[websocket.StatusCode]int64
@@ -75,7 +76,7 @@ func (h *Hub) Stats() Stats {
 		Sockets: int64(sockets), Opening: int64(opening), Topics: int64(topics),
 		Opened: c.opened.Load(), Refused: c.refused.Load(), Closed: closes,
 		Messages: c.messages.Load(), Bytes: c.bytes.Load(), Events: c.events.Load(), Replayed: c.replayed.Load(),
-		Encoded: c.encoded.Load(), Resyncs: c.resyncs.Load(), Ended: c.ended.Load(),
+		Encoded: c.encoded.Load(), Overflow: c.overflows.Load(), Resyncs: c.resyncs.Load(), Ended: c.ended.Load(),
 		Deltas: c.deltas.Load(), DeltasDropped: c.deltasDropped.Load(),
 		QueuedMost: c.most.Load(), Position: position, Lag: time.Duration(c.lag.Load()),
 	}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"cairn/domain/event"
 )
 
@@ -231,10 +233,13 @@ func (o *outgoing) flush() error {
 	message := append(*o.buf, ']')
 	*o.buf = message[:0]
 	c := o.conn
-	ctx, cancel := context.WithTimeout(context.Background(), c.hub.Patience)
+	// The cause must be known before the library cuts the connection: the reader sees only that it is cut.
+	late := time.AfterFunc(c.hub.Patience, func() { c.end(silent("a message was not taken in time")) })
+	defer late.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), c.hub.Patience+100*time.Millisecond)
 	defer cancel()
-	if o.err = c.ws.Write(ctx, 1, message); o.err != nil {
-		c.end(silent("a message was not taken in time"))
+	if o.err = c.ws.Write(ctx, websocket.MessageText, message); o.err != nil {
+		c.end(closing{code: normalCode}) // the peer went, unless it was late
 		return o.err
 	}
 	c.wrote.Store(time.Now().UnixNano())
