@@ -30,11 +30,14 @@ func (f *fleet) at(i int) *replica {
 func (f *fleet) restart(i int) {
 	f.at(i).close()
 	time.Sleep(100 * time.Millisecond)
-	fresh := f.w.replica()
+	fresh := f.w.replica(restless)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.of[i%2] = fresh
 }
+
+// restless replicas ping often: the positions of pings are resumed from too.
+func restless(c *live.Config) { c.Silence = 15 * time.Millisecond }
 
 // watcher follows a topic through one socket after another, as a browser does: it keeps the last position.
 type watcher struct {
@@ -75,6 +78,7 @@ func (w *watcher) read(c *client, cuts int, rng *rand.Rand, target *atomic.Int64
 		timer := time.AfterFunc(time.Duration(rng.IntN(80))*time.Millisecond, func() { c.ws.CloseNow() })
 		defer timer.Stop()
 	}
+	isLive := false
 	for ; ; life-- {
 		if end := target.Load(); end > 0 && w.last >= end && w.cuts >= cuts {
 			return true, nil
@@ -91,6 +95,9 @@ func (w *watcher) read(c *client, cuts int, rng *rand.Rand, target *atomic.Int64
 		case frame.Type == "event":
 			w.last = frame.Position
 			w.seen = append(w.seen, frame.Position)
+		case frame.Type == "live", frame.Type == "ping" && isLive:
+			isLive = true
+			w.last = max(w.last, frame.Position)
 		}
 	}
 }
@@ -100,7 +107,7 @@ func (w *watcher) read(c *client, cuts int, rng *rand.Rand, target *atomic.Int64
 func TestNoGapAndNoRepeat(t *testing.T) {
 	w := newWorld(t)
 	f := &fleet{w: w}
-	f.of[0], f.of[1] = w.replica(), w.replica()
+	f.of[0], f.of[1] = w.replica(restless), w.replica(restless)
 	var target atomic.Int64
 	var watchers [2]watcher
 	var errs [2]error
@@ -242,4 +249,34 @@ func TestJoinsWhileEventsPourIn(t *testing.T) {
 		}
 	}
 	t.Logf("%d joins", len(joins))
+}
+
+// A log that was restored is another life of it: positions mean something else, and every client starts over.
+func TestRestoredLogStartsOver(t *testing.T) {
+	w := newWorld(t)
+	r := w.replica()
+	c := dial(t, r, "owner")
+	c.subscribe(w.conversation, 0)
+	c.until("live")
+	conn := w.base.Conn(t, "")
+	if _, err := conn.Exec(t.Context(), "UPDATE log.log_identity SET incarnation = incarnation + 1"); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	var ending sync.WaitGroup
+	ending.Go(func() { w.endListeners(stopped) })
+	code, reason := c.closed()
+	close(stopped)
+	ending.Wait()
+	if code != live.CodeStartOver {
+		t.Errorf("closed with %d %s", code, reason)
+	}
+	again := dial(t, r, "owner")
+	if again.hello.Incarnation != c.hello.Incarnation+1 {
+		t.Errorf("hello %+v after %+v", again.hello, c.hello)
+	}
+	again.subscribe(w.conversation, 0)
+	if got, want := positions(again.until("live")), w.facts(w.conversation); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
