@@ -119,7 +119,7 @@ func TestNoGapAndNoRepeat(t *testing.T) {
 	}
 	stopped := make(chan struct{})
 	var trouble sync.WaitGroup
-	trouble.Go(func() { w.endListeners(stopped) })
+	trouble.Go(func() { w.endConnections(stopped, listeners) })
 	trouble.Go(func() {
 		for i := range 2 {
 			time.Sleep(1500 * time.Millisecond)
@@ -158,8 +158,14 @@ func difference(got, want []int64) string {
 	return "none"
 }
 
-// endListeners ends every LISTEN connection of the database now and then.
-func (w *world) endListeners(stopped <-chan struct{}) {
+// Which connections of a database are ended.
+const (
+	listeners  = `(query ILIKE 'LISTEN%' OR query ILIKE 'NOTIFY%')`
+	ofReplicas = `application_name = 'live replica'`
+)
+
+// endConnections ends connections of the database now and then.
+func (w *world) endConnections(stopped <-chan struct{}, which string) {
 	conn := w.base.Conn(w.t, "")
 	for {
 		select {
@@ -168,11 +174,41 @@ func (w *world) endListeners(stopped <-chan struct{}) {
 		case <-time.After(400 * time.Millisecond):
 		}
 		_, err := conn.Exec(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid() AND (query ILIKE 'LISTEN%' OR query ILIKE 'NOTIFY%')`)
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND `+which)
 		if err != nil {
-			w.t.Errorf("end listeners: %v", err)
+			w.t.Errorf("end connections: %v", err)
 			return
 		}
+	}
+}
+
+// A replica whose connections to the database are all ended, again and again, keeps its sockets: it reads
+// again.
+func TestEndedConnectionsEndNoSocket(t *testing.T) {
+	w := newWorld(t)
+	r := w.replica()
+	stopped := make(chan struct{})
+	var trouble sync.WaitGroup
+	trouble.Go(func() { w.endConnections(stopped, ofReplicas) })
+	c := dial(t, r, "owner")
+	var got []int64
+	for begin := time.Now(); time.Since(begin) < 3*time.Second; time.Sleep(5 * time.Millisecond) {
+		if err := c.subscribe(w.conversation, 0); err != nil {
+			t.Fatal(err)
+		}
+		w.team.Post(t, w.db, w.conversation, "x")
+		c.until("subscribed")
+		got = positions(c.until("live"))
+	}
+	close(stopped)
+	trouble.Wait()
+	w.settled()
+	want := w.facts(w.conversation)
+	for len(got) < len(want) {
+		got = append(got, positions(c.until("event"))...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s", difference(got, want))
 	}
 }
 
@@ -264,7 +300,7 @@ func TestRestoredLogStartsOver(t *testing.T) {
 	}
 	stopped := make(chan struct{})
 	var ending sync.WaitGroup
-	ending.Go(func() { w.endListeners(stopped) })
+	ending.Go(func() { w.endConnections(stopped, listeners) })
 	code, reason := c.closed()
 	close(stopped)
 	ending.Wait()

@@ -116,6 +116,17 @@ func TestWordsThenTheFact(t *testing.T) {
 	if speeches[2].text != text.String() {
 		t.Errorf("who comes in the middle has %q of %q", speeches[2].text, text.String())
 	}
+	// Characters that need escapes must not make a notification too long.
+	long := strings.Repeat("<\x01\"\\é", 2000)
+	text.WriteString(long)
+	writer.Add(db.Delta{Space: target.Space, Topic: w.conversation, Run: target.Run, Epoch: 1, Step: 1, Attempt: 1, Text: long})
+	for begin := time.Now(); speeches[1].text != text.String(); {
+		f, err := clients[1].next()
+		if err != nil || time.Since(begin) > 10*time.Second {
+			t.Fatalf("%v, has %d bytes of %d", err, len(speeches[1].text), text.Len())
+		}
+		speeches[1].fold(t, f)
+	}
 	w.loseWords(t)
 	say(30)
 	awaitListeners(t, w, 2)

@@ -99,7 +99,7 @@ func TestErasedSpaceEndsItsTopics(t *testing.T) {
 	r := w.replica()
 	c := dial(t, r, "owner")
 	c.subscribe(w.conversation, 0)
-	frames := c.until("live")
+	c.until("live")
 	created, err := w.db.Stream(t.Context(), w.team.Space, 0, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestErasedSpaceEndsItsTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 	dbtest.Must(t, w.db, w.team.Actor(), space.Erase{Space: w.team.Space, Claim: decoded.(space.Created).Claim})
-	if frames = c.until("ended"); frames[len(frames)-1].Code != "access_ended" {
+	if frames := c.until("ended"); frames[len(frames)-1].Code != "access_ended" {
 		t.Errorf("%+v", frames)
 	}
 }

@@ -36,7 +36,7 @@ type sub struct {
 type work struct {
 	orders     []message
 	queue      []item
-	ping, auth bool
+	auth       bool
 	overflowed bool
 }
 
