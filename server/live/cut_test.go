@@ -105,6 +105,7 @@ func (w *watcher) read(c *client, cuts int, rng *rand.Rand, target *atomic.Int64
 // Two clients on two replicas watch one conversation of 500 events, while their sockets are cut 200 times at
 // random points, LISTEN connections are ended, and a replica is closed and started.
 func TestNoGapAndNoRepeat(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	f := &fleet{w: w}
 	f.of[0], f.of[1] = w.replica(restless), w.replica(restless)
@@ -185,6 +186,7 @@ func (w *world) endConnections(stopped <-chan struct{}, which string) {
 // A replica whose connections to the database are all ended, again and again, keeps its sockets: it reads
 // again.
 func TestEndedConnectionsEndNoSocket(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica()
 	stopped := make(chan struct{})
@@ -214,6 +216,7 @@ func TestEndedConnectionsEndNoSocket(t *testing.T) {
 
 // Whoever comes back is sent what it missed, and little more.
 func TestReconnectCostsWhatWasMissed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica()
 	for range 200 {
@@ -240,6 +243,7 @@ func TestReconnectCostsWhatWasMissed(t *testing.T) {
 
 // Subscribing while events pour in is where the log and the tail meet: many joins, none with a seam.
 func TestJoinsWhileEventsPourIn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica(func(c *live.Config) { c.Tick = time.Millisecond })
 	stopped := make(chan struct{})
@@ -289,6 +293,7 @@ func TestJoinsWhileEventsPourIn(t *testing.T) {
 
 // A log that was restored is another life of it: positions mean something else, and every client starts over.
 func TestRestoredLogStartsOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica()
 	c := dial(t, r, "owner")

@@ -75,6 +75,7 @@ func (w *world) speak() (run.Target, string) {
 // Words stream to clients of both replicas while the model speaks; with the fact all show the same text, also
 // one that came in the middle and one whose replica lost words.
 func TestWordsThenTheFact(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	one, two := w.replica(), w.replica()
 	worker := w.base.Open(t, dbtest.Worker)

@@ -75,6 +75,7 @@ type stretch struct {
 // Whatever a client orders while events are appended: each subscription gets exactly the events after its
 // position, in order, up to where the next order ends it.
 func TestAnyOrdersGetExactlyTheLog(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica(func(c *live.Config) { c.Tick = 2 * time.Millisecond })
 	topics := []event.ID{w.conversation, w.team.Converse(t, w.db), w.team.Converse(t, w.db)}
@@ -166,6 +167,7 @@ func (c *client) stretches(rt *rapid.T, topics []event.ID, all map[event.ID][]in
 
 // A client that floods is closed, and a socket watches a bounded number of topics.
 func TestLimitsOfASocket(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica(func(c *live.Config) { c.MaxTopics = 1; c.MaxSockets = 2 })
 	c := dial(t, r, "owner")

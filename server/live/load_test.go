@@ -41,6 +41,7 @@ func TestCrowd(t *testing.T) {
 	const sockets, seconds, perSecond = 1000, 4, 25 // a post has two events
 	w := newWorld(t)
 	r := w.replica()
+	w.settled()
 	before := len(w.facts(w.conversation))
 	idle := memory()
 	command := exec.Command(os.Args[0])

@@ -67,6 +67,7 @@ func TestRemovedMemberIsCutOff(t *testing.T) {
 
 // A role that changes ends nothing that the new role may watch, and loses nothing.
 func TestChangedRoleGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica()
 	guest := w.join("guest", space.Auditor)
@@ -95,6 +96,7 @@ func TestChangedRoleGoesOn(t *testing.T) {
 }
 
 func TestErasedSpaceEndsItsTopics(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica()
 	c := dial(t, r, "owner")
@@ -116,6 +118,7 @@ func TestErasedSpaceEndsItsTopics(t *testing.T) {
 
 // A credential that is revoked or runs out closes the socket; one whose account is erased at once.
 func TestSessionEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica(func(c *live.Config) { c.Recheck = 200 * time.Millisecond; c.Silence = 500 * time.Millisecond })
 	w.doors.open("short", w.team.Account, time.Now().Add(time.Second))
@@ -132,6 +135,7 @@ func TestSessionEnds(t *testing.T) {
 }
 
 func TestErasedAccountIsAskedAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica(func(c *live.Config) { c.Recheck = time.Hour })
 	guest := w.join("guest", space.Member)

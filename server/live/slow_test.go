@@ -17,6 +17,7 @@ import (
 // A client that does not read gets a bounded queue and is told to subscribe again; the others get everything
 // meanwhile, and in the end so does it.
 func TestSlowClientIsToldToResync(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const bound = 128 << 10
 	r := w.replica(func(c *live.Config) { c.QueueBytes = bound; c.Patience = time.Minute })
@@ -57,6 +58,7 @@ func TestSlowClientIsToldToResync(t *testing.T) {
 
 // A socket that takes nothing at all is closed in the end.
 func TestStuckSocketIsGivenUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.replica(func(c *live.Config) { c.Patience = 500 * time.Millisecond; c.Silence = time.Hour })
 	stuck := dialNarrow(t, r)
