@@ -146,7 +146,7 @@ func (r *localRun) runtime(ctx context.Context, queue string) (wait func() error
 	if err != nil {
 		return nil, err
 	}
-	s, err := server.New(server.Options{DB: r.db, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: r.log})
+	s, err := server.New(ctx, server.Options{DB: r.db, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: r.log})
 	if err != nil {
 		return nil, err
 	}
