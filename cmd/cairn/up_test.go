@@ -35,7 +35,13 @@ func up(t *testing.T, data string) *tree {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	u := &tree{Cmd: command(context.Background(), "up", "--data", data, "--listen", address), url: "http://" + address, ready: make(chan struct{}), said: &strings.Builder{}, ended: make(chan error, 1)}
+	return upOn(t, data, address)
+}
+
+// upOn is up on an address, with more flags.
+func upOn(t *testing.T, data, address string, flags ...string) *tree {
+	t.Helper()
+	u := &tree{Cmd: command(context.Background(), append([]string{"up", "--data", data, "--listen", address}, flags...)...), url: "http://" + address, ready: make(chan struct{}), said: &strings.Builder{}, ended: make(chan error, 1)}
 	output, err := u.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
