@@ -49,7 +49,7 @@ func unavailable(err error) error { return withCode(exitUnavailable, err) }
 // interrupted tells an end that the caller asked for, by Ctrl-C, from a fault: what a stopped start reports is no
 // fault of the database.
 func interrupted(ctx context.Context, err error) error {
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) && exitCode(err) != exitUnverified {
 		return withCode(exitCancelled, err)
 	}
 	return err
