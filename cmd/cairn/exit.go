@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -50,7 +51,7 @@ func unavailable(err error) error { return withCode(exitUnavailable, err) }
 // fault of the database.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) && exitCode(err) != exitUnverified {
-		return withCode(exitCancelled, err)
+		return withCode(exitCancelled, fmt.Errorf("interrupted: %w", err))
 	}
 	return err
 }

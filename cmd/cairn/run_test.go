@@ -184,6 +184,8 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 		{[]string{"run", "--dir", filepath.Dir(data), "x"}, exitUsage, "--data"},
 		{[]string{"log", "tail", "--kinds", "run.nonsense"}, exitUsage, "run.nonsense"},
 		{[]string{"log", "verify", "--output", "jsonl"}, exitUsage, "jsonl"},
+		{[]string{"log", "checkpoint", "--output", "json"}, exitUsage, "json"},
+		{[]string{"admin", "restored", "--output", "json"}, exitUsage, "json"},
 		{[]string{"completion", "nonsense"}, exitUsage, "nonsense"},
 		{[]string{"help", "nonsense"}, exitUsage, "nonsense"},
 		{[]string{"nonsense"}, exitUsage, "nonsense"},
