@@ -37,6 +37,7 @@ func adminRestored(g *globals) *cobra.Command {
 			"cursor of the earlier life are told to start over; 'cairn log verify' accepts checkpoints of the earlier life\n" +
 			"up to the restored head. It is signed, in the database and in the checkpoint file. Keys that an older vault\n" +
 			"brought back of subjects that the log says are erased are destroyed again.",
+		PreRunE: func(*cobra.Command, []string) error { return g.allowOutput("text") },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.withOwner(cmd.Context(), false, func(ctx context.Context, in *installation) error {
 				conn, err := pgx.Connect(ctx, in.direct())
@@ -70,6 +71,7 @@ func adminErase(g *globals) *cobra.Command {
 			"reads as erased in the log, its replicas and its backups; hashes and receipts stay valid. Then the bytes that\n" +
 			"PostgreSQL keeps beside its rows are scrubbed. There is no way back. See docs/operations/rebuild.md.",
 		Example: "  cairn admin erase space 0192f0c1-7a1e-7000-8000-000000000001 --yes",
+		PreRunE: func(*cobra.Command, []string) error { return g.allowOutput("text") },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := event.ParseID(args[1])
 			if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -49,8 +50,8 @@ func unavailable(err error) error { return withCode(exitUnavailable, err) }
 // interrupted tells an end that the caller asked for, by Ctrl-C, from a fault: what a stopped start reports is no
 // fault of the database.
 func interrupted(ctx context.Context, err error) error {
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return withCode(exitCancelled, err)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) && exitCode(err) != exitUnverified {
+		return withCode(exitCancelled, fmt.Errorf("interrupted: %w", err))
 	}
 	return err
 }

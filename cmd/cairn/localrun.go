@@ -50,12 +50,13 @@ func (r *localRun) execute(ctx context.Context, prompt string) error {
 	if err != nil {
 		return err
 	}
-	posted, conversationID, err := r.post(ctx, l, queue, prompt)
+	// Ctrl-C in the middle of it would leave a run in the queue; so it is posted, and then cancelled by an event.
+	posting, stopPosting := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer stopPosting()
+	posted, conversationID, err := r.post(posting, l, queue, prompt)
 	if err == nil {
 		r.say("run %s with model %s", posted.Run, r.flags.model)
 		err = r.follow(ctx, l, conversationID, posted.Run)
-	} else {
-		err = interrupted(ctx, err)
 	}
 	stopWorking()
 	return errors.Join(err, wait())

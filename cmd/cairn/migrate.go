@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -41,14 +44,17 @@ func migrateCommand(g *globals) *cobra.Command {
 	return c
 }
 
-// withOwner gives fn the installation without opening the log.
+// withOwner gives fn the installation without opening the log. Ctrl-C ends fn, not this process, which must stop the
+// PostgreSQL that it started.
 func (g *globals) withOwner(ctx context.Context, create bool, fn func(context.Context, *installation) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	in, err := g.openInstallation(ctx, create)
 	if err != nil {
 		return err
 	}
 	defer in.close(g)
-	return asOwner(fn(ctx, in))
+	return interrupted(ctx, asOwner(fn(ctx, in)))
 }
 
 func (g *globals) printMigrations(ctx context.Context, out io.Writer, pendingOnly bool) error {

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +41,7 @@ func replayVerify(g *globals) *cobra.Command {
 		Long: "Fold the whole log again, twice in different orders, and compare every row of every projection, in one\n" +
 			"snapshot. Writers may go on meanwhile. Exit code 7 on a difference, naming table, key and event.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.withReplay(cmd.Context(), func(ctx context.Context, in *installation) error {
+			return g.withOwner(cmd.Context(), false, func(ctx context.Context, in *installation) error {
 				return g.verifyReplay(ctx, in, cmd.OutOrStdout())
 			})
 		},
@@ -79,7 +76,7 @@ func replayRebuild(g *globals) *cobra.Command {
 			if until < 0 || until > 0 && swap {
 				return usage(fmt.Errorf("--until %d: give a position, and not together with --swap: only a rebuild to the head can go live", until))
 			}
-			return g.withReplay(cmd.Context(), func(ctx context.Context, in *installation) error {
+			return g.withOwner(cmd.Context(), false, func(ctx context.Context, in *installation) error {
 				return g.rebuild(ctx, in, until, swap, !changed, cmd.OutOrStdout())
 			})
 		},
@@ -121,10 +118,4 @@ func (g *globals) printRebuilt(out io.Writer, answer map[string]any) error {
 	}
 	_, err := fmt.Fprintf(out, "position %v, swapped: %v\n", answer["position"], answer["swapped"])
 	return err
-}
-
-func (g *globals) withReplay(ctx context.Context, fn func(context.Context, *installation) error) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return g.withOwner(ctx, false, fn)
 }

@@ -184,6 +184,8 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 		{[]string{"run", "--dir", filepath.Dir(data), "x"}, exitUsage, "--data"},
 		{[]string{"log", "tail", "--kinds", "run.nonsense"}, exitUsage, "run.nonsense"},
 		{[]string{"log", "verify", "--output", "jsonl"}, exitUsage, "jsonl"},
+		{[]string{"log", "checkpoint", "--output", "json"}, exitUsage, "json"},
+		{[]string{"admin", "restored", "--output", "json"}, exitUsage, "json"},
 		{[]string{"completion", "nonsense"}, exitUsage, "nonsense"},
 		{[]string{"help", "nonsense"}, exitUsage, "nonsense"},
 		{[]string{"nonsense"}, exitUsage, "nonsense"},
@@ -245,10 +247,19 @@ func lostLogKey(t *testing.T, data string) {
 	}
 }
 
-// TestInterruptedStart: Ctrl-C is cancellation also while the cluster is still being made.
+// TestInterruptedStart: Ctrl-C is cancellation also while the cluster is still being made or started, and leaves
+// no PostgreSQL behind (the folder's cleanup looks).
 func TestInterruptedStart(t *testing.T) {
 	data := installationDir(t)
-	c := command(t.Context(), "run", "--data", data, "$ echo x")
+	interruptStart(t, "run", "--data", data, "$ echo x")
+	cairn(t, "", "migrate", "up", "--data", data).want(t, exitDone)
+	interruptStart(t, "log", "verify", "--data", data)
+}
+
+// interruptStart sends Ctrl-C at the first line of status, which tells that the cluster is being made or started.
+func interruptStart(t *testing.T, args ...string) {
+	t.Helper()
+	c := command(t.Context(), args...)
 	stderr, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +268,7 @@ func TestInterruptedStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := bufio.NewScanner(stderr)
-	said.Scan() // "initialising ..."
+	said.Scan()
 	c.Process.Signal(os.Interrupt)
 	rest := said.Text()
 	for said.Scan() {

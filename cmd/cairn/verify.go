@@ -84,6 +84,7 @@ func logCheckpoint(g *globals) *cobra.Command {
 		Use: "checkpoint", Short: "Sign the head of the log now and print the signed note", Args: cobra.NoArgs,
 		Long: "Sign the head of the log now and print the newest signed note (RFC 6962 tree, signed note format). Keep it in\n" +
 			"a place of your own: 'cairn log verify' proves later that the log still begins with what it covers.",
+		PreRunE: func(*cobra.Command, []string) error { return g.allowOutput("text") },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.withOwner(cmd.Context(), false, func(ctx context.Context, in *installation) error {
 				d, err := in.open(ctx, in.serverURL, "cairn log", g.logger())
