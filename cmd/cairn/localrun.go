@@ -187,7 +187,11 @@ func (r *localRun) answer(out *outcome) error {
 	if *out.Code == run.CodeSandboxRefused || *out.Code == run.CodeWorkspaceLost {
 		code = exitUnavailable
 	}
-	return withCode(code, fmt.Errorf("the run failed (%s): %s", *out.Code, *out.Message))
+	message := *out.Message
+	if message == "" && *out.Code == run.CodeWorkerLost {
+		message = "its process was killed, or could not write to the log for too long; what it did until then is in the log"
+	}
+	return withCode(code, fmt.Errorf("the run failed (%s): %s", *out.Code, message))
 }
 
 // maxPrompt is the largest message, in bytes.

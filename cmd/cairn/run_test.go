@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"cairn/db"
+	"cairn/domain/run"
 )
 
 // module copies the source tree of a published Go module without dependencies out of the module cache.
@@ -294,5 +295,13 @@ func readNothing(t *testing.T, args ...string) {
 	c.Stdout = write
 	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != exitFailure {
 		t.Errorf("cairn %v into a closed pipe: %v, want exit code %d", args, err, exitFailure)
+	}
+}
+
+func TestRunThatLostItsProcessSaysWhy(t *testing.T) {
+	code, message := run.CodeWorkerLost, ""
+	err := (&localRun{globals: &globals{output: "text"}}).answer(&outcome{Outcome: string(run.StatusFailed), Code: &code, Message: &message})
+	if exitCode(err) != exitRunFailed || !strings.Contains(err.Error(), "its process was killed") {
+		t.Errorf("%d %v", exitCode(err), err)
 	}
 }
