@@ -78,10 +78,11 @@ func (d *DB) send(ctx context.Context, f *flush) error {
 	return fault.New(fault.Unavailable, "database_unavailable", "append: the database did not come back within %v (%v): it is not known whether this was appended; see the server's own log, it may be stopped or its disk full", unknownOutcome, err)
 }
 
-// settle tells a conflict with a stranger from one with our own first attempt. When it cannot ask, it
-// answers why, so that the flush is tried and clarified once more.
+// settle tells a refusal of the repetition, whatever it says (the key may have been destroyed in between), from
+// the success of the first attempt. When it cannot ask, it answers why, so that the flush is tried and
+// clarified once more.
 func (d *DB) settle(ctx context.Context, f *flush, err error) error {
-	if !errors.Is(err, errConflict) && !errors.Is(err, errDuplicate) {
+	if err == nil || broken(err) {
 		return err
 	}
 	exists, lookup := d.log.EventExists(ctx, f.records[0].ID)

@@ -184,7 +184,8 @@ func (d *DB) decide(ctx context.Context, f *flush, v *view, r *request) (decided
 			f.records, f.events, f.jobs, v.states, v.base = f.records[:records], f.events[:records], f.jobs[:jobs], before, base
 			return decided{}, err
 		}
-		v.evolve(change.Stream, f.events[len(f.events)-len(change.Events):])
+		from := len(f.events) - len(change.Events)
+		v.evolve(change.Stream, f.records[from:], f.events[from:])
 	}
 	one := decided{request: r, answer: answer, from: records, to: len(f.records)}
 	if r.meta.Key != "" && one.to > one.from {

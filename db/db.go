@@ -97,7 +97,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	d := &DB{
 		pool: pool, log: logq.New(pool), registry: o.Registry, project: o.Project, keys: o.Keys,
-		states: newStates(4096), mailboxes: newMailboxes(), locking: make(chan struct{}, lockers(o)), appending: make(chan struct{}, int(o.MaxConns)-2*lockers(o)),
+		states: newStates(4096, 64<<20), mailboxes: newMailboxes(), locking: make(chan struct{}, lockers(o)), appending: make(chan struct{}, int(o.MaxConns)-2*lockers(o)),
 		sequencer: newSequencer(direct, o.Log, o.Sequenced), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
 	}
 	if err := d.prepare(ctx, o); err != nil {

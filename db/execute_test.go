@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/fault"
+	"cairn/domain/run"
 )
 
 // positioned waits until every event has a position and returns the log.
@@ -159,6 +161,25 @@ func TestTailSeesEverythingOnce(t *testing.T) {
 	for i := 1; i < len(seen); i++ {
 		if seen[i] <= seen[i-1] {
 			t.Fatalf("position %d after %d", seen[i], seen[i-1])
+		}
+	}
+}
+
+// What is folded from the log weighs as much as what was decided here: its text counts, wherever it lies.
+func TestTextOfBlobsCountsInTheCache(t *testing.T) {
+	base := dbtest.New(t)
+	d := base.Open(t, dbtest.Server)
+	team := dbtest.NewTeam(t, d, "demo")
+	c := team.Converse(t, d)
+	const size = 100_000
+	for i := range int64(3) {
+		posted := team.Post(t, d, c, strings.Repeat("x", size))
+		if weight := d.StatesWeight(); weight < (i+1)*size {
+			t.Errorf("after %d messages of %d bytes the cache weighs %d", i+1, size, weight)
+		}
+		other := base.Open(t, dbtest.Worker)
+		if _, _, err := other.Load(t.Context(), run.Stream(posted.Run, team.Space, c)); err != nil || other.StatesWeight() < size {
+			t.Errorf("loaded: %d, %v", other.StatesWeight(), err)
 		}
 	}
 }

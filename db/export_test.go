@@ -90,3 +90,10 @@ func (s Sealer) Open(stream event.ID, e event.Event) (event.Event, error) {
 
 // Storable is the log's own rule for text.
 func Storable(e event.Event) error { return storable(e) }
+
+// StatesWeight is what the cache of folded states believes to hold, in bytes.
+func (d *DB) StatesWeight() int64 {
+	d.states.mu.Lock()
+	defer d.states.mu.Unlock()
+	return d.states.weight
+}

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -15,6 +16,7 @@ type state struct {
 	stream  event.Ref
 	version int64
 	value   any
+	weight  int64 // bytes of the text that was folded into it: no less than it holds of it
 }
 
 // of keeps a caller from reaching a stream of another space, topic or kind by its bare id.
@@ -30,11 +32,15 @@ func (s state) of(want event.Ref) error {
 type states struct {
 	mu         sync.Mutex
 	entries    map[event.ID]state
-	limit      int
+	limit      int   // entries
+	room       int64 // bytes, by weight
+	weight     int64
 	generation int // grows with each clear: what was folded before an erasure must not come back
 }
 
-func newStates(limit int) *states { return &states{entries: map[event.ID]state{}, limit: limit} }
+func newStates(limit int, room int64) *states {
+	return &states{entries: map[event.ID]state{}, limit: limit, room: room}
+}
 
 func (s *states) get(id event.ID) (state, bool) {
 	s.mu.Lock()
@@ -53,20 +59,30 @@ func (s *states) put(id event.ID, entry state, generation int) {
 	if old, ok := s.entries[id]; ok && old.version > entry.version {
 		return
 	}
-	if len(s.entries) >= s.limit {
-		for victim := range s.entries { // map order is random enough for a cache of folds
-			delete(s.entries, victim)
+	s.remove(id)
+	if entry.weight > s.room {
+		return
+	}
+	for victim := range s.entries { // map order is random enough for a cache of folds
+		if len(s.entries) < s.limit && s.weight+entry.weight <= s.room {
 			break
 		}
+		s.remove(victim)
 	}
 	s.entries[id] = entry
+	s.weight += entry.weight
+}
+
+func (s *states) remove(id event.ID) {
+	s.weight -= s.entries[id].weight
+	delete(s.entries, id)
 }
 
 func (s *states) drop(ids ...event.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		delete(s.entries, id)
+		s.remove(id)
 	}
 }
 
@@ -74,6 +90,7 @@ func (s *states) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.entries)
+	s.weight = 0
 	s.generation++
 }
 
@@ -81,6 +98,19 @@ func (s *states) now() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.generation
+}
+
+// weigh is how much memory an opened event may leave in a state. Text that lies in a blob is not in its data.
+func weigh(r *event.Record, e event.Event) int64 {
+	weight := int64(len(r.Data))
+	if !bytes.Contains(r.Data, []byte(`"blob"`)) {
+		return weight
+	}
+	_, _ = event.MapSealed(e, func(_ string, _ bool, field event.Sealed) (event.Sealed, error) {
+		weight += int64(len(field.Text()))
+		return field, nil
+	})
+	return weight
 }
 
 // view is what a batch of decisions sees: states as read, moved on by the decisions before.
@@ -109,16 +139,17 @@ func (v *view) State(stream event.Ref) any {
 }
 
 // evolve moves a stream of the view on.
-func (v *view) evolve(stream event.Ref, events []event.Event) {
+func (v *view) evolve(stream event.Ref, records []event.Record, events []event.Event) {
 	aggregate, _ := v.registry.Aggregate(stream.Kind)
 	entry, ok := v.states[stream.ID]
 	if !ok {
 		entry.value = aggregate.Initial()
 	}
 	entry.stream = stream
-	for _, e := range events {
+	for i, e := range events {
 		entry.value = aggregate.Evolve(entry.value, e)
 		entry.version++
+		entry.weight += weigh(&records[i], e)
 	}
 	v.states[stream.ID] = entry
 }
@@ -181,6 +212,7 @@ func (d *DB) refresh(ctx context.Context, v *view, stream event.Ref) error {
 			return err
 		}
 		entry.value = aggregate.Evolve(entry.value, e)
+		entry.weight += weigh(&r, e)
 	}
 	if err := entry.of(stream); err != nil {
 		return err

@@ -76,9 +76,13 @@ func TestControlThatIsNotRequiredIsReported(t *testing.T) {
 
 func TestMissingHandNamesTheFix(t *testing.T) {
 	needRoot(t)
-	n := NewNative(Options{})
-	if _, err := n.Prepare(context.Background(), testSpec(t)); err != nil && !strings.Contains(err.Error(), "make build") {
+	n := NewNative(Options{Parent: testParent})
+	i, err := n.Prepare(context.Background(), testSpec(t))
+	if err != nil && !strings.Contains(err.Error(), "make build") {
 		t.Error(err)
+	}
+	if err == nil { // the hand was built: what is left open would outlast the test as an empty control group
+		must(t, i.Close())
 	}
 	n = NewNative(Options{HandPath: "/nonexistent"})
 	if _, err := n.Prepare(context.Background(), testSpec(t)); err == nil || !strings.Contains(err.Error(), "/nonexistent") {

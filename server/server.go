@@ -1,5 +1,5 @@
 // Package server is the process that the outside talks to: health and readiness, the REST interface with its
-// sessions, and the model gateway.
+// sessions, the live sockets, and the model gateway.
 //
 //	starting --listen--> serving --drain--> draining --requests answered--> stopped
 //
@@ -24,6 +24,7 @@ import (
 	"cairn/server/api"
 	"cairn/server/auth"
 	"cairn/server/gateway"
+	"cairn/server/live"
 )
 
 // drainTime bounds how long requests under way may take once the server drains.
@@ -43,12 +44,13 @@ type Options struct {
 type Server struct {
 	options  Options
 	gateway  *gateway.Gateway
+	live     *live.Hub
 	http     *http.Server
 	draining atomic.Bool
 }
 
-// New puts the routes together.
-func New(o Options) (*Server, error) {
+// New puts the routes together. The live hub begins at the head that the log has now.
+func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{options: o}
 	var err error
 	s.gateway, err = gateway.New(gateway.Config{
@@ -62,23 +64,27 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model gateway: %w", err)
 	}
-	rest, err := s.rest()
+	signIn := auth.New(o.DB, o.Limits)
+	if s.live, err = live.New(ctx, live.Config{DB: o.DB, Authenticate: watchers{signIn}, Log: o.Log}); err != nil {
+		return nil, err
+	}
+	rest, err := s.rest(signIn)
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/gateway/v1/", s.gateway) // has its own form of errors, and tokens instead of cookies
+	mux.Handle("GET /api/v1/live", s.live)
 	mux.Handle("/", rest)
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
 	return s, nil
 }
 
-// rest is everything but the gateway.
-func (s *Server) rest() (http.Handler, error) {
+// rest is everything but the gateway and the sockets.
+func (s *Server) rest(signIn *auth.Auth) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
-	signIn := auth.New(s.options.DB, s.options.Limits)
 	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Version: s.options.Version, Log: s.options.Log}, mux)
 	if err != nil {
 		return nil, err
@@ -93,10 +99,12 @@ func (s *Server) Handler() http.Handler { return s.http.Handler }
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(listener) }()
-	house, leave := context.WithCancel(ctx)
-	var keeping sync.WaitGroup
-	keeping.Go(func() { s.keepHouse(house) })
-	defer keeping.Wait()
+	// What accompanies the requests ends after them: sockets are told that this replica drains.
+	beside, leave := context.WithCancel(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	parts.Go(func() { s.keepHouse(beside) })
+	parts.Go(func() { s.live.Run(beside) })
+	defer parts.Wait()
 	defer leave()
 	select {
 	case err := <-failed:
@@ -106,6 +114,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	s.draining.Store(true)
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
+	parts.Go(func() { s.live.Drain(drain) })
 	err := s.http.Shutdown(drain)
 	s.gateway.Close()
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -46,6 +46,15 @@ func usage(err error) error { return withCode(exitUsage, err) }
 // unavailable is an error about the database, the sandbox or the machine.
 func unavailable(err error) error { return withCode(exitUnavailable, err) }
 
+// interrupted tells an end that the caller asked for, by Ctrl-C, from a fault: what a stopped start reports is no
+// fault of the database.
+func interrupted(ctx context.Context, err error) error {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return withCode(exitCancelled, err)
+	}
+	return err
+}
+
 func exitCode(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code

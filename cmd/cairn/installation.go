@@ -38,14 +38,14 @@ func (g *globals) openInstallation(ctx context.Context, create bool) (*installat
 	if g.databaseURL != "" {
 		in.ownerURL, in.serverURL, in.workerURL = g.databaseURL, g.databaseURL, g.databaseURL
 		if err := checkURL(ctx, in.ownerURL); err != nil {
-			return nil, err
+			return nil, interrupted(ctx, err)
 		}
 	} else {
 		if err := g.requireInstallation(create); err != nil {
 			return nil, err
 		}
 		if err := in.startCluster(ctx, g); err != nil {
-			return nil, err
+			return nil, interrupted(ctx, err)
 		}
 	}
 	if err := in.openSecrets(create); err != nil {
@@ -101,7 +101,8 @@ func (in *installation) createDatabase(ctx context.Context) error {
 }
 
 func (in *installation) openSecrets(create bool) error {
-	var err error
+	_, err := os.Stat(in.checkpointFile())
+	create = create && err != nil // a log that is signed has its keys: a new one would pass for a forged log
 	if in.keys, err = db.LoadKeyring(filepath.Join(in.dir, "keys"), create); err != nil {
 		return usage(err)
 	}
@@ -121,7 +122,7 @@ func (in *installation) migrate(ctx context.Context, g *globals) error {
 		err = db.BindKey(ctx, in.ownerURL, in.keys)
 	}
 	if err != nil {
-		return asOwner(unavailable(err))
+		return interrupted(ctx, asOwner(unavailable(err)))
 	}
 	return nil
 }

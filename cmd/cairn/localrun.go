@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn/db"
+	rules "cairn/domain/check"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
@@ -40,7 +41,7 @@ const cancelTime = 20 * time.Second
 func (r *localRun) execute(ctx context.Context, prompt string) error {
 	l, err := ensureLocal(ctx, r.db, r.flags.model)
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	queue := conversation.LocalQueue + newID().String()
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
@@ -53,6 +54,8 @@ func (r *localRun) execute(ctx context.Context, prompt string) error {
 	if err == nil {
 		r.say("run %s with model %s", posted.Run, r.flags.model)
 		err = r.follow(ctx, l, conversationID, posted.Run)
+	} else {
+		err = interrupted(ctx, err)
 	}
 	stopWorking()
 	return errors.Join(err, wait())
@@ -201,7 +204,8 @@ func readPrompt(cmd *cobra.Command, argument string) (string, error) {
 	if strings.TrimSpace(argument) == "" {
 		return "", usage(errors.New("the prompt is empty: say what the agent is to do"))
 	}
-	return argument, nil
+	// Before anything is written: a message that is refused later would leave its conversation behind.
+	return argument, rules.Text("prompt", argument, 1, maxPrompt)
 }
 
 // quietLogger keeps the rooms' own log lines off a terminal unless something is wrong.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn/db"
+	"cairn/domain/catalog"
 	"cairn/domain/event"
 )
 
@@ -52,6 +54,9 @@ func logTail(g *globals) *cobra.Command {
 		Use: "tail", Short: "Print events in the order of their positions", Args: cobra.NoArgs,
 		Long: "Print events in the order of their positions, then end; with --follow, go on with new ones until Ctrl-C.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.knownKinds(); err != nil {
+				return usage(err)
+			}
 			return g.withLog(cmd.Context(), func(ctx context.Context, d *db.DB) error { return g.tail(ctx, d, f, cmd.OutOrStdout()) })
 		},
 	}
@@ -66,7 +71,7 @@ func logShow(g *globals) *cobra.Command {
 		Use: "show STREAM", Short: "Print the events of one stream, named like run/ID", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stream, err := parseStream(args[0])
-			if err != nil {
+			if err := errors.Join(err, f.knownKinds()); err != nil {
 				return usage(err)
 			}
 			return g.withLog(cmd.Context(), func(ctx context.Context, d *db.DB) error {
@@ -76,6 +81,18 @@ func logShow(g *globals) *cobra.Command {
 	}
 	f.register(c)
 	return c
+}
+
+// knownKinds refuses a misspelt kind, which would look like a log without such events. With --sealed a later
+// version's kinds can be asked for.
+func (f *logFlags) knownKinds() error {
+	registry := catalog.Registry()
+	for _, kind := range f.kinds {
+		if _, known := registry.Definition(kind); !known && !f.sealed {
+			return fmt.Errorf("--kinds %q: this version has no such event: docs/reference/events.md lists them; --sealed shows unknown ones as stored", kind)
+		}
+	}
+	return nil
 }
 
 func parseStream(text string) (event.Ref, error) {

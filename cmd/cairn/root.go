@@ -60,7 +60,25 @@ func newRoot() *cobra.Command {
 	add("work", upCommand(g), runCommand(g))
 	add("prove", logCommand(g), replayCommand(g))
 	add("operate", serverCommand(g), workerCommand(g), migrateCommand(g), doctorCommand(g), benchCommand(g), adminCommand(g), versionCommand(g))
+	strictHelp(root)
 	return root
+}
+
+// strictHelp makes a word that 'help' and 'completion' do not know a mistake; the library answers it with help.
+func strictHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args)
+				return err
+			}
+		}
+	}
 }
 
 // prepare completes the flags from the environment and checks them.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -72,7 +74,7 @@ func (g *globals) runOnce(cmd *cobra.Command, f *runFlags, prompt string) error 
 	if f.apply != "none" {
 		return usage(fmt.Errorf("--apply %s: only none is possible in this version: the changes stay beside the folder", f.apply))
 	}
-	source, err := f.source()
+	source, err := f.source(cmd.Flags().Changed("dir"), g.data)
 	if err != nil {
 		return usage(err)
 	}
@@ -89,16 +91,21 @@ func (g *globals) runOnce(cmd *cobra.Command, f *runFlags, prompt string) error 
 	log := quietLogger(g)
 	d, err := in.open(ctx, in.serverURL, "cairn run", log)
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	defer d.Close()
 	r := &localRun{globals: g, flags: f, in: in, db: d, log: log, source: source, out: cmd.OutOrStdout()}
 	return r.execute(ctx, prompt)
 }
 
-func (f *runFlags) source() (run.Source, error) {
-	if f.dir == "" {
+// source is what the workspace starts from. An empty --dir is a variable that was not set, not a wish for an
+// empty workspace.
+func (f *runFlags) source(given bool, data string) (run.Source, error) {
+	if !given {
 		return run.Source{Kind: run.SourceNone}, nil
+	}
+	if f.dir == "" {
+		return run.Source{}, errors.New("--dir is empty: name a folder, or leave --dir out for an empty workspace")
 	}
 	dir, err := filepath.Abs(f.dir)
 	if err == nil {
@@ -110,7 +117,27 @@ func (f *runFlags) source() (run.Source, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return run.Source{}, fmt.Errorf("--dir %s: not a folder that can be read", f.dir)
 	}
+	if inside(data, dir) {
+		return run.Source{}, fmt.Errorf("--dir %s holds the data folder %s, where the run's changes and all keys lie: name a folder within, or put --data elsewhere", f.dir, data)
+	}
 	return run.Source{Kind: run.SourceFolder, Root: localRoot, Path: dir}, nil
+}
+
+// inside reports whether path, which need not exist yet, is dir or lies below it.
+func inside(path, dir string) bool {
+	path, err := filepath.Abs(path)
+	for err == nil {
+		resolved, missing := filepath.EvalSymlinks(path)
+		if missing == nil {
+			below, err := filepath.Rel(dir, resolved)
+			return err == nil && filepath.IsLocal(below)
+		}
+		if path == filepath.Dir(path) {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return false
 }
 
 // runtime is the part of the system that a run of its own needs: a gateway and a worker in this process.
@@ -119,7 +146,7 @@ func (r *localRun) runtime(ctx context.Context, queue string) (wait func() error
 	if err != nil {
 		return nil, err
 	}
-	s, err := server.New(server.Options{DB: r.db, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: r.log})
+	s, err := server.New(ctx, server.Options{DB: r.db, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: r.log})
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +206,12 @@ func (r *localRun) post(ctx context.Context, l local, queue, prompt string) (con
 
 func newID() event.ID { return event.ID(uuid.Must(uuid.NewV7())) }
 
-// title is the beginning of the prompt's first line.
+// title is the beginning of the prompt's first line. A prompt may hold tabs and escapes, a title may not.
 func title(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
+	line = strings.Join(strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	if runes := []rune(line); len(runes) > 80 {
-		line = string(runes[:79]) + "…"
+		line = strings.TrimSpace(string(runes[:79])) + "…"
 	}
-	return line
+	return cmp.Or(line, "untitled") // of control characters alone
 }

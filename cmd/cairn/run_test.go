@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -142,6 +144,12 @@ func checkReport(t *testing.T, events []db.Line) {
 	}
 }
 
+func TestErasedLocal(t *testing.T) {
+	data := installationDir(t)
+	cairn(t, "", "run", "--data", data, "$ true").want(t, exitDone)
+	afterErasure(t, data)
+}
+
 func TestRunAnswersAndExitCodes(t *testing.T) {
 	data := installationDir(t)
 	plain := cairn(t, "", "run", "--data", data, "--output", "text", "$ echo hello from the sandbox").want(t, exitDone)
@@ -172,6 +180,12 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 		{[]string{"log", "show", "run/00000000-0000-7000-8000-000000000000"}, exitFailure, "no stream"},
 		{[]string{"log", "tail", "--after", "999999"}, exitConflict, "start over"},
 		{[]string{"log", "tail", "--after", "-1"}, exitUsage, "-1"},
+		{[]string{"run", "--dir", "", "x"}, exitUsage, "--dir"},
+		{[]string{"run", "--dir", filepath.Dir(data), "x"}, exitUsage, "--data"},
+		{[]string{"log", "tail", "--kinds", "run.nonsense"}, exitUsage, "run.nonsense"},
+		{[]string{"log", "verify", "--output", "jsonl"}, exitUsage, "jsonl"},
+		{[]string{"completion", "nonsense"}, exitUsage, "nonsense"},
+		{[]string{"help", "nonsense"}, exitUsage, "nonsense"},
 		{[]string{"nonsense"}, exitUsage, "nonsense"},
 		{[]string{"log", "nonsense"}, exitUsage, "nonsense"},
 		{[]string{"run", "--nonsense"}, exitUsage, "nonsense"},
@@ -185,9 +199,74 @@ func TestRunAnswersAndExitCodes(t *testing.T) {
 	cairn(t, "lone \xed\xa0\x80 surrogate", "run", "--data", data, "-").want(t, exitUsage)
 	cairn(t, "a NUL \x00 in it", "run", "--data", data, "-").want(t, exitUsage)
 	cairn(t, "$ echo "+strings.Repeat("y", 1<<20-7), "run", "--data", data, "-")
+	odd := cairn(t, "$ printf '%s\\n' 'a\tb\x1b' | cat -A\r\nmore\r\n", "run", "--data", data, "-").want(t, exitDone)
+	if !strings.Contains(odd.stdout, "a^Ib^[") {
+		t.Errorf("a prompt with a tab, an escape and line ends of Windows: %q", odd.stdout)
+	}
+	refused := cairn(t, "", "log", "tail", "--data", data, "--json", "--kinds", "conversation.opened").stdout
+	posted := cairn(t, "", "log", "tail", "--data", data, "--json", "--kinds", "run.queued").stdout
+	if opened, queued := strings.Count(refused, "\n"), strings.Count(posted, "\n"); opened != queued {
+		t.Errorf("%d conversations for %d runs: a refused prompt left one behind", opened, queued)
+	}
 	cairn(t, "", "log", "verify", "--data", data).want(t, exitDone)
 	cairn(t, "", "replay", "verify", "--data", data).want(t, exitDone)
 	readNothing(t, "log", "tail", "--data", data)
+	lostLogKey(t, data)
+}
+
+// afterErasure: whoever erased the space or the account that runs had so far goes on with a new one.
+func afterErasure(t *testing.T, data string) {
+	t.Helper()
+	for _, kind := range []string{"space", "account", "space"} {
+		created := map[string]string{"space": "space.created", "account": "account.opened"}[kind]
+		all := lines[struct{ Stream string }](t, cairn(t, "", "log", "tail", "--data", data, "--json", "--kinds", created).want(t, exitDone).stdout)
+		_, id, _ := strings.Cut(all[len(all)-1].Stream, "/")
+		cairn(t, "", "admin", "erase", kind, id, "--yes", "--data", data).want(t, exitDone)
+		cairn(t, "", "run", "--data", data, "$ true").want(t, exitDone)
+	}
+	cairn(t, "", "log", "verify", "--data", data).want(t, exitDone)
+	cairn(t, "", "replay", "verify", "--data", data).want(t, exitDone)
+}
+
+// lostLogKey: a log that is signed is never signed with a new key in silence.
+func lostLogKey(t *testing.T, data string) {
+	t.Helper()
+	key, public := filepath.Join(data, "keys", "log.key"), filepath.Join(data, "keys", "log.pub")
+	before, err := os.ReadFile(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	r := cairn(t, "", "run", "--data", data, "$ true").want(t, exitUsage)
+	if after, _ := os.ReadFile(public); !strings.Contains(r.stderr, key) || !bytes.Equal(before, after) {
+		t.Errorf("without log.key: %s\nlog.pub was %s, is %s", r.stderr, before, after)
+	}
+}
+
+// TestInterruptedStart: Ctrl-C is cancellation also while the cluster is still being made.
+func TestInterruptedStart(t *testing.T) {
+	data := installationDir(t)
+	c := command(t.Context(), "run", "--data", data, "$ echo x")
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(stderr)
+	said.Scan() // "initialising ..."
+	c.Process.Signal(os.Interrupt)
+	rest := said.Text()
+	for said.Scan() {
+		rest += "\n" + said.Text()
+	}
+	c.Wait()
+	if code := c.ProcessState.ExitCode(); code != exitCancelled {
+		t.Errorf("exit code %d, want %d\n%s", code, exitCancelled, rest)
+	}
 }
 
 // readNothing runs a command line whose standard output nobody reads, as before 'head': it must take down what

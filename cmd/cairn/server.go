@@ -65,7 +65,7 @@ func (g *globals) serve(ctx context.Context, f *serverFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.New(server.Options{DB: d, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log})
+	s, err := server.New(ctx, server.Options{DB: d, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,9 @@ type child struct {
 	args []string
 	env  []string
 	say  func(format string, args ...any)
+
+	// before makes what the child needs ready for its next start; nil: nothing.
+	before func(ctx context.Context) error
 }
 
 // run keeps the child alive until ctx ends, then stops it and waits for its end.
@@ -50,6 +53,12 @@ func (c *child) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(restartAfter):
+		}
+		if c.before == nil {
+			continue
+		}
+		if err := c.before(ctx); err != nil && ctx.Err() == nil {
+			c.say("%s: %v", c.name, err)
 		}
 	}
 }

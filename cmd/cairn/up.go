@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,7 +19,11 @@ import (
 type upFlags struct {
 	serverFlags
 	workerFlags
+	replicas int
 }
+
+// maxReplicas bounds the servers of one tree: each has a port of its own and connections to one database.
+const maxReplicas = 16
 
 func upCommand(g *globals) *cobra.Command {
 	f := &upFlags{}
@@ -29,10 +31,11 @@ func upCommand(g *globals) *cobra.Command {
 		Use:   "up",
 		Short: "Run everything in one process tree on an embedded PostgreSQL",
 		Long: "Run everything in one process tree: an embedded PostgreSQL in the data folder (or the one that is named),\n" +
-			"its migrations, a server and a worker, each its own process. A process that dies is started again. Ctrl-C\n" +
-			"drains and stops all of them; a second Ctrl-C kills what is left. While nobody can sign in yet it prints a\n" +
+			"its migrations, servers and a worker, each its own process. A process that dies is started again. With\n" +
+			"--replicas N there are N servers on one log, on the port of --listen and the next ones: put a load balancer\n" +
+			"in front, or use any of them. Ctrl-C drains and stops all of them; a second Ctrl-C kills what is left. While nobody can sign in yet it prints a\n" +
 			"single-use code for the first account, good for an hour.",
-		Example: "  cairn up\n  cairn up --data /srv/cairn --listen 127.0.0.1:9000 --slots 4",
+		Example: "  cairn up\n  cairn up --data /srv/cairn --listen 127.0.0.1:9000 --replicas 2 --slots 4",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -42,12 +45,17 @@ func upCommand(g *globals) *cobra.Command {
 	}
 	f.serverFlags.register(c)
 	f.workerFlags.register(c)
+	c.Flags().IntVar(&f.replicas, "replicas", 1, "number of server processes; replica I answers on the port of --listen plus I")
 	return c
 }
 
 // up starts what is needed, keeps it alive, and takes it down in the opposite order.
 func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error {
 	began := time.Now()
+	addresses, err := f.addresses()
+	if err != nil {
+		return usage(err)
+	}
 	in, err := g.openInstallation(ctx, true)
 	if err != nil {
 		return err
@@ -61,17 +69,18 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	if err := in.migrate(ctx, g); err != nil {
 		return err
 	}
-	if err := portFree(f.listen); err != nil {
+	if err := portsFree(addresses); err != nil {
 		return err
 	}
 	first, err := g.firstLogin(ctx, in)
 	if err != nil {
 		return err
 	}
-	family := g.startFamily(ctx, in, f)
-	url := "http://" + f.listen
-	if err := family.ready(ctx, url+"/readyz"); err == nil {
-		g.say("Server: %s  (docs, api/v1, healthz, readyz, gateway/v1; ready after %v)", url, time.Since(began).Round(time.Millisecond))
+	family := g.startFamily(ctx, in, f, addresses)
+	if err := family.ready(ctx, addresses); err == nil {
+		for _, address := range addresses {
+			g.say("Server: http://%s  (docs, api/v1, healthz, readyz, gateway/v1; ready after %v)", address, time.Since(began).Round(time.Millisecond))
+		}
 		if first != nil {
 			g.say("Login: %s %s", first.Email, first.Code)
 		}
@@ -81,81 +90,6 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	<-family.done
 	interrupted() // a second Ctrl-C ends this process at once, and its children by the death signal
 	return family.stop(g)
-}
-
-// family is the server and the worker, in the order of their start.
-type family struct {
-	stopServer, stopWorker context.CancelFunc
-	server, worker         chan error
-	done                   <-chan struct{} // the caller asked to stop, or a child failed for good
-	failed                 error
-	once                   sync.Once
-}
-
-func (g *globals) startFamily(ctx context.Context, in *installation, f *upFlags) *family {
-	over, end := context.WithCancel(ctx)
-	fam := &family{server: make(chan error, 1), worker: make(chan error, 1), done: over.Done()}
-	// The children are stopped one after the other, not by the same signal at once.
-	alive := context.WithoutCancel(ctx)
-	var serving, working context.Context
-	serving, fam.stopServer = context.WithCancel(alive)
-	working, fam.stopWorker = context.WithCancel(alive)
-	start := func(ctx context.Context, c *child, ended chan error) {
-		c.say = g.say
-		go func() {
-			err := c.run(ctx)
-			if ctx.Err() == nil {
-				fam.once.Do(func() { fam.failed = err })
-				end()
-			}
-			ended <- err
-		}()
-	}
-	common := []string{"--data", in.dir}
-	if g.quiet {
-		common = append(common, "--quiet")
-	}
-	server := append([]string{"server", "--listen", f.listen}, common...)
-	if f.models != "" {
-		server = append(server, "--models", f.models)
-	}
-	start(serving, &child{name: "server", args: server, env: childEnv(in.serverURL, in.directURL)}, fam.server)
-	worker := append([]string{"worker", "--server", "http://" + f.listen}, common...)
-	start(working, &child{name: "worker", args: append(worker, f.workerFlags.args()...), env: childEnv(in.workerURL, in.directURL)}, fam.worker)
-	return fam
-}
-
-// stop drains the worker, which needs the server, then the server.
-func (f *family) stop(g *globals) error {
-	g.say("draining; Ctrl-C again ends at once")
-	f.stopWorker()
-	worker := <-f.worker
-	f.stopServer()
-	server := <-f.server
-	if f.failed != nil {
-		return f.failed
-	}
-	return errors.Join(worker, server)
-}
-
-// ready waits until the server answers that it is ready, or the family ends.
-func (f *family) ready(ctx context.Context, url string) error {
-	client := &http.Client{Timeout: 2 * time.Second}
-	for {
-		if response, err := client.Get(url); err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-f.done:
-			return errors.New("stopped before it was ready")
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 // childEnv passes the addresses of the database outside the arguments, which everybody can read.
@@ -195,11 +129,36 @@ func lockUp(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// portFree finds out before anything is started that the address cannot be had.
-func portFree(address string) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return usage(fmt.Errorf("--listen: %w: stop what answers there, or choose another address", err))
+// addresses are where the replicas answer.
+func (f *upFlags) addresses() ([]string, error) {
+	if f.replicas < 1 || f.replicas > maxReplicas {
+		return nil, fmt.Errorf("--replicas %d: use 1 to %d", f.replicas, maxReplicas)
 	}
-	return listener.Close()
+	host, text, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 1 || port+f.replicas-1 > 65535 {
+		return nil, fmt.Errorf("--listen %s: want a port from 1 to %d", f.listen, 65536-f.replicas)
+	}
+	var all []string
+	for i := range f.replicas {
+		all = append(all, net.JoinHostPort(host, strconv.Itoa(port+i)))
+	}
+	return all, nil
+}
+
+// portsFree finds out before anything is started that an address cannot be had.
+func portsFree(addresses []string) error {
+	for _, address := range addresses {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return usage(fmt.Errorf("--listen: %w: stop what answers there, or choose another address", err))
+		}
+		if err := listener.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,6 +113,13 @@ func TestUpSurvivesKills(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
+	first := postmaster(data)
+	syscall.Kill(first, syscall.SIGKILL)
+	for deadline := time.Now().Add(20 * time.Second); postmaster(data) == first || !answers(u.url+"/readyz"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("PostgreSQL was not started again\n%s", u.said)
+		}
+	}
 	cairn(t, "", "run", "--data", data, "$ echo after the kills").want(t, exitDone)
 	// The whole tree is killed: its children end by themselves, PostgreSQL is joined by the next command.
 	u.Process.Kill()
@@ -121,6 +132,23 @@ func TestUpSurvivesKills(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	cairn(t, "", "replay", "verify", "--data", data).want(t, exitDone)
+}
+
+// postmaster is the process that PostgreSQL recorded of itself, alive or not; 0: none.
+func postmaster(data string) int {
+	content, _ := os.ReadFile(filepath.Join(data, "postgres", "postmaster.pid"))
+	line, _, _ := strings.Cut(string(content), "\n")
+	pid, _ := strconv.Atoi(line)
+	return pid
+}
+
+func answers(url string) bool {
+	response, err := http.Get(url)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 func processNamed(t *testing.T, data, name string) int {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"cairn/domain/conversation"
 	"cairn/sandbox"
 	"cairn/worker"
+	"cairn/worker/harness"
 )
 
 type workerFlags struct {
@@ -84,6 +86,10 @@ func (g *globals) work(ctx context.Context, f *workerFlags, server, name string)
 		return err
 	}
 	o.Gateway, o.Queues = gatewayOf(server), []string{conversation.DefaultQueue}
+	words := d.NewDeltaWriter()
+	o.OnDelta = func(x harness.Delta) {
+		words.Add(db.Delta{Space: x.Space, Topic: x.Conversation, Run: x.Run, Epoch: x.Epoch, Step: x.Step, Attempt: x.Attempt, Text: x.Text})
+	}
 	if name != "" {
 		o.Name = name
 	}
@@ -92,6 +98,11 @@ func (g *globals) work(ctx context.Context, f *workerFlags, server, name string)
 		return err
 	}
 	log.Info("working", "name", o.Name, "slots", o.Slots)
+	speaking, hush := context.WithCancel(context.WithoutCancel(ctx))
+	var side sync.WaitGroup
+	side.Go(func() { words.Run(speaking) })
+	defer side.Wait()
+	defer hush()
 	return w.Run(ctx)
 }
 

@@ -115,7 +115,7 @@ func (f *folder) run(ctx context.Context, from source) error {
 // requireReached refuses a log whose positions lead nowhere from some place on: for a query that is its end.
 func (f *folder) requireReached(position int64) error {
 	if f.position < position {
-		return fmt.Errorf("the log has no event at position %d, and ends at %d: run 'cairn log verify'", f.position+1, position)
+		return noEvent(f.position+1, fmt.Sprintf("none up to the head, %d", position))
 	}
 	return nil
 }

@@ -27,13 +27,18 @@ func positions(q *logq.Queries, after *int64, until int64) source {
 		records := make([]event.Record, len(rows))
 		for i := range rows {
 			if rows[i].Position != *after+1 {
-				return nil, fmt.Errorf("the log has no event at position %d, the next is %d: run 'cairn log verify'", *after+1, rows[i].Position)
+				return nil, noEvent(*after+1, fmt.Sprintf("position %d as the next one", rows[i].Position))
 			}
 			records[i] = db.RecordOf(&rows[i].LogEvent, rows[i].Position)
 			*after = rows[i].Position
 		}
 		return records, nil
 	}
+}
+
+// noEvent is the finding of a fold that meets a gap: what the projections must equal is not there to compare with.
+func noEvent(position int64, found string) *Broken {
+	return broken("the log has no event here, run 'cairn log verify'", "one", found).at(position)
 }
 
 // unsequenced reads what is committed and waits for a position. Only a snapshot has it consistent with the

@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,7 +56,7 @@ func eachRow(ctx context.Context, tx pgx.Tx, fn func(*row) error, sql string, ar
 	var record event.Record
 	for rows.Next() {
 		if err := decodeRow(rows.RawValues(), &r, &record); err != nil {
-			return err
+			return broken("columns", "each of its type, and none of them null", err).in(&r)
 		}
 		if err := fn(&r); err != nil {
 			return err
@@ -92,16 +94,22 @@ type decoder struct {
 	err error
 }
 
+// next refuses null: to a hash it would be the same as an empty text.
 func (d *decoder) next() []byte {
 	value := d.raw[0]
 	d.raw = d.raw[1:]
+	if value == nil {
+		d.err = cmp.Or(d.err, errNull)
+	}
 	return value
 }
+
+var errNull = errors.New("null")
 
 func (d *decoder) sized(n int) []byte {
 	value := d.next()
 	if len(value) != n {
-		d.err = fmt.Errorf("a column of %d bytes, want %d", len(value), n)
+		d.err = cmp.Or(d.err, fmt.Errorf("%d bytes where %d belong", len(value), n))
 		return make([]byte, n)
 	}
 	return value

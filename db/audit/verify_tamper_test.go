@@ -181,6 +181,12 @@ func TestTamperElsewhere(t *testing.T) {
 		"head deleted":          {event.ID{}, "", "has events but no head", `DELETE FROM log.stream WHERE id = '` + stream.ID.String() + `'`},
 		"log_id":                {event.ID{}, "", "log_id", `UPDATE log.log_identity SET log_id = gen_random_uuid()`},
 		"incarnation":           {event.ID{}, "", "incarnation", `UPDATE log.log_identity SET incarnation = 2`},
+		"trace_id null":         {seventh.ID, stream.String(), "null", `ALTER TABLE log.event ALTER trace_id DROP NOT NULL; UPDATE log.event SET trace_id = NULL WHERE id = '` + seventh.ID.String() + `'`},
+		"topic_id null":         {seventh.ID, stream.String(), "null", `ALTER TABLE log.event ALTER topic_id DROP NOT NULL; UPDATE log.event SET topic_id = NULL WHERE id = '` + seventh.ID.String() + `'`},
+		"position's topic null": {seventh.ID, "", "null", `ALTER TABLE log.log_position ALTER topic_id DROP NOT NULL; UPDATE log.log_position SET topic_id = NULL WHERE position = 7`},
+		"log_head deleted":      {event.ID{}, "", "rows in log_head", `DELETE FROM log.log_head`},
+		"log_identity deleted":  {event.ID{}, "", "rows in log_identity", `DELETE FROM log.log_identity`},
+		"checkpoint's time":     {event.ID{}, "", "beside the note", `UPDATE log.log_checkpoint SET at = 'infinity' WHERE size = ` + fmt.Sprint(f.sizes[1])},
 		"hash too many":         {event.ID{}, "", "hashes in log_tree", `INSERT INTO log.log_tree SELECT max(index) + 1, sha256('') FROM log.log_tree`},
 	} {
 		t.Run(name, func(t *testing.T) {

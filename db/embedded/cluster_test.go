@@ -129,6 +129,42 @@ func TestKilledPostmasterRecovers(t *testing.T) {
 	shut(t, again)
 }
 
+// All uses of a cluster go on with the same addresses when one of them brings its server back.
+func TestKilledPostmasterIsRevived(t *testing.T) {
+	dir := made(t)
+	c, err := Open(t.Context(), Options{Dir: dir, Fsync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(t.Context(), Options{Dir: dir, Fsync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	query(t, c, "create table kept as select 7 as n")
+	first, url := c.Pid(), c.URL("postgres", c.Superuser())
+	if err := c.Revive(t.Context()); err != nil || c.Pid() != first {
+		t.Fatalf("a running server was not left alone: %d, %d, %v", first, c.Pid(), err)
+	}
+	kill9(t, first)
+	failed := make(chan error, 2)
+	for _, use := range []*Cluster{c, other} { // at once
+		go func() { failed <- use.Revive(t.Context()) }()
+	}
+	for range 2 {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := query(t, other, "select n from kept"); got != "7" || url != c.URL("postgres", c.Superuser()) {
+		t.Errorf("after the revival: %s, %s", got, c.URL("postgres", c.Superuser()))
+	}
+	shut(t, c)
+	shut(t, other)
+	if err := c.Revive(t.Context()); err != nil || c.Pid() != 0 {
+		t.Errorf("a closed use started a server: %v", err)
+	}
+}
+
 func TestEightProcessesOnAFreshFolder(t *testing.T) {
 	dir := folder(t)
 	var all []*helper

@@ -53,6 +53,28 @@ func (c *Cluster) ensure(ctx context.Context) error {
 	}
 }
 
+// Revive starts the server again when it has died under its users, at the place where it was, and waits until
+// it answers. A server that answers is left alone, and so is a closed use. URL and Version are not to be asked meanwhile.
+func (c *Cluster) Revive(ctx context.Context) error {
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	if c.users == nil {
+		return nil
+	}
+	start, err := lockFile(ctx, filepath.Join(c.dir, startLock), unix.LOCK_EX)
+	if err != nil {
+		return full(c.dir, "locking", err)
+	}
+	defer start.Close() // nothing was written through it
+	child := c.child
+	c.child = 0 // its death is not that of a server which this start made
+	err = c.ensure(ctx)
+	if reap(child); c.child == 0 && c.postmaster() == child {
+		c.child = child
+	}
+	return err
+}
+
 // takeLife returns the locked life lock when nothing of the cluster runs, else nil.
 func (c *Cluster) takeLife() (*os.File, error) {
 	f, err := openLock(filepath.Join(c.dir, lifeLock))

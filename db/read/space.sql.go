@@ -195,3 +195,37 @@ func (q *Queries) SpaceRole(ctx context.Context, arg SpaceRoleParams) (string, e
 	err := row.Scan(&role)
 	return role, err
 }
+
+const topicAccess = `-- name: TopicAccess :one
+SELECT s.kind, s.space_id, sp.erased, m.role
+FROM log.stream s
+LEFT JOIN space sp ON sp.id = s.space_id
+LEFT JOIN membership m ON m.space_id = s.space_id AND m.account_id = $1
+WHERE s.id = $2 AND s.topic_id = s.id
+`
+
+type TopicAccessParams struct {
+	AccountID event.ID
+	Topic     event.ID
+}
+
+type TopicAccessRow struct {
+	Kind    string
+	SpaceID event.ID
+	Erased  *bool
+	Role    *string
+}
+
+// What decides whether an account may watch a topic: the stream that is the topic, and the account's role in
+// the space that owns it. Both are null for topics that belong to no space.
+func (q *Queries) TopicAccess(ctx context.Context, arg TopicAccessParams) (TopicAccessRow, error) {
+	row := q.db.QueryRow(ctx, topicAccess, arg.AccountID, arg.Topic)
+	var i TopicAccessRow
+	err := row.Scan(
+		&i.Kind,
+		&i.SpaceID,
+		&i.Erased,
+		&i.Role,
+	)
+	return i, err
+}

@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"bytes"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -18,7 +19,8 @@ import (
 // asked is done, and the client does not know.
 type cutter struct {
 	target net.Addr
-	every  int64 // one of so many answers is swallowed; 0: none
+	every  int64  // one of so many answers is swallowed
+	only   []byte // of those that hold this; empty: of all
 	cuts   atomic.Int64
 	active atomic.Bool
 }
@@ -69,7 +71,7 @@ func (c *cutter) pass(client net.Conn) {
 		if err != nil {
 			return
 		}
-		if c.active.Load() && rand.Int64N(c.every) == 0 {
+		if c.active.Load() && bytes.Contains(buffer[:n], c.only) && rand.Int64N(c.every) == 0 {
 			c.cuts.Add(1)
 			return
 		}
@@ -96,4 +98,37 @@ func TestSwallowedAnswers(t *testing.T) {
 		t.Error("too few to prove anything")
 	}
 	verify(t, base.URL(""), acks)
+}
+
+// The answer to an append is swallowed, and the key that sealed it is destroyed before it is asked for again.
+// The repetition finds the key gone; all the same, what the caller wanted is in the log.
+func TestAnAnswerSwallowedBeforeAnErasure(t *testing.T) {
+	base := dbtest.New(t)
+	base.SkipReplay("a key is destroyed without the event of its erasure")
+	c, address := startCutter(t, base.URL(dbtest.Server))
+	c.every, c.only = 1, []byte("INSERT 0 ")
+	d := base.Open(t, dbtest.Server, func(o *db.Options) { o.URL, o.NoPositions = address, true })
+	owner := base.Conn(t, "")
+	team := dbtest.NewTeam(t, d, "demo")
+	conversation := team.Converse(t, d)
+	team.Post(t, d, conversation, "makes the next one wait, so that its append has no job")
+	message := team.Message(conversation, "hello")
+	c.active.Store(true)
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.Execute(t.Context(), message, dbtest.Meta(team.Actor()))
+		done <- err
+	}()
+	for there := false; !there; time.Sleep(5 * time.Millisecond) {
+		if err := owner.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM log.event WHERE stream_id = $1)", message.Run).Scan(&there); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := owner.Exec(t.Context(), "UPDATE vault.subject_key SET wrapped = NULL, destroyed_at = now() WHERE subject = $1", team.Space); err != nil {
+		t.Fatal(err)
+	}
+	c.active.Store(false)
+	if err := <-done; err != nil || c.cuts.Load() == 0 {
+		t.Errorf("the message is in the log, its poster is told: %v (%d answers swallowed)", err, c.cuts.Load())
+	}
 }

@@ -58,7 +58,7 @@ func newWorld(t *testing.T, limits auth.Limits) *world {
 	base := dbtest.New(t)
 	d := base.Open(t, dbtest.Server)
 	w := &world{database: base, db: d, team: dbtest.NewTeam(t, d, "demo"), logged: &logged{}}
-	s, err := server.New(server.Options{DB: d, Limits: limits, Version: "test", Log: slog.New(slog.NewTextHandler(w.logged, nil))})
+	s, err := server.New(t.Context(), server.Options{DB: d, Limits: limits, Version: "test", Log: slog.New(slog.NewTextHandler(w.logged, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

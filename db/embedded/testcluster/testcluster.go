@@ -124,7 +124,7 @@ func (c *Cluster) Version() int { return c.major }
 // Stop stops the shared clusters of all versions at the end of a test run.
 // One that a process still uses is left running, and named in the error.
 func Stop(ctx context.Context) error {
-	dirs, err := filepath.Glob(strings.TrimSuffix(place(0), "0") + "*")
+	dirs, err := places()
 	if err != nil {
 		return err
 	}
@@ -140,4 +140,9 @@ func Stop(ctx context.Context) error {
 		err = errors.Join(err, serr)
 	}
 	return err
+}
+
+// places lists the clusters that there are, one a major version, and nothing else that tests keep beside them.
+func places() ([]string, error) {
+	return filepath.Glob(strings.TrimSuffix(place(0), "0") + "[0-9]*")
 }
