@@ -53,12 +53,12 @@ func (g *globals) serve(ctx context.Context, f *serverFlags) error {
 	log := g.logger().With("process", "server")
 	in, err := g.openInstallation(ctx, false)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer in.close(g)
 	d, err := in.open(ctx, in.serverURL, "cairn server", log)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer d.Close()
 	models, err := g.loadModels(f.models)

@@ -122,6 +122,15 @@ func (c *child) start() (*os.Process, error) {
 	return s.process, nil
 }
 
+// unlessStopped is for a process that was asked to stop while it was still connecting: it had nothing to drain,
+// and has stopped well.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // errTerminated is the end of a process that SIGTERM found before it could listen for it.
 var errTerminated = errors.New("ended by SIGTERM")
 

@@ -73,12 +73,12 @@ func (g *globals) work(ctx context.Context, f *workerFlags, server, name string)
 	log := g.logger().With("process", "worker")
 	in, err := g.openInstallation(ctx, false)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer in.close(g)
 	d, err := in.open(ctx, in.workerURL, "cairn worker", log)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer d.Close()
 	o, err := f.options(in, d, log)
