@@ -34,8 +34,23 @@ func (d *DB) executeBatch(batch []*request) {
 		if attempt > 1 {
 			time.Sleep(time.Duration(rand.Int64N(int64(min(1<<attempt, 16)) * int64(time.Millisecond))))
 		}
-		open = d.attemptLocked(ctx, open, attempt)
+		open = d.executeAlone(d.attemptLocked(ctx, open, attempt))
 	}
+}
+
+// executeAlone carries out the requests that must not share an append, each by itself and without any lock of
+// the batch, and returns the others.
+func (d *DB) executeAlone(open []*request) []*request {
+	together := open[:0:0]
+	for _, r := range open {
+		if !r.alone {
+			together = append(together, r)
+			continue
+		}
+		r.alone = false // by itself it is answered with its own error
+		d.executeBatch([]*request{r})
+	}
+	return together
 }
 
 // lockAfter is the number of attempts after which a shared stream is locked before it is read, so that the
@@ -222,8 +237,9 @@ func (d *DB) commit(ctx context.Context, f *flush, v *view, accepted []decided) 
 		return requests, false
 	case len(requests) > 1 && ofContent(err):
 		for _, r := range requests { // one of them cannot be written: it must not take the others with it
-			d.executeBatch([]*request{r})
+			r.alone = true
 		}
+		return requests, false
 	default:
 		answerAll(requests, err)
 	}

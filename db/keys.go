@@ -115,11 +115,18 @@ func createPair(dir, signing, public string) error {
 }
 
 func replaceFile(path, text string, mode fs.FileMode) error {
-	temp := path + ".new"
-	if err := os.WriteFile(temp, []byte(text+"\n"), mode); err != nil {
+	temp, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	if err != nil {
 		return fmt.Errorf("key file: %w", err)
 	}
-	return os.Rename(temp, path)
+	_, werr := temp.WriteString(text + "\n")
+	if err := errors.Join(werr, temp.Sync(), temp.Close()); err != nil {
+		return fmt.Errorf("key file %s: %w", path, err)
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return fmt.Errorf("key file: %w", err)
+	}
+	return syncFolder(filepath.Dir(path)) // the database is bound to it next: a power cut must not lose it
 }
 
 // createOnce writes a file unless it exists; of several processes exactly one wins, and nobody sees half.
@@ -139,7 +146,7 @@ func createOnce(path, text string) error {
 	if err := os.Link(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("key file: %w", err)
 	}
-	return nil
+	return syncFolder(filepath.Dir(path))
 }
 
 func secret(env, path string) (string, error) {

@@ -23,6 +23,7 @@ type request struct {
 	meta    event.Meta
 	streams []event.Ref
 	mac     []byte
+	alone   bool // an append that held it among others failed for what it holds
 	reply   chan reply
 }
 
