@@ -1,4 +1,4 @@
-// Package server is the process that the outside talks to: health and readiness, the REST interface with its
+// Package server is the process that the outside talks to: health, readiness and metrics, the REST interface with its
 // sessions, the live sockets, and the model gateway.
 //
 //	starting --listen--> serving --drain--> draining --requests answered--> stopped
