@@ -13,6 +13,7 @@ import (
 	"cairn/db"
 	"cairn/db/dbtest"
 	"cairn/db/runtoken"
+	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
 )
@@ -124,6 +125,24 @@ func TestDatabaseThatDoesNotAnswer(t *testing.T) {
 	s.want(t, 0, "cairn_runs", "state", "queued")
 }
 
+// The queue of a single process has an id in its name, which is no label.
+func TestQueueOfASingleProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, false, nil)
+	for _, queue := range []string{conversation.LocalQueue + dbtest.NewID().String(), "mine"} {
+		id := dbtest.NewID()
+		dbtest.Must(t, w.db, w.team.Actor(), conversation.Open{
+			Conversation: id, Space: w.team.Space, Agent: w.team.Agent, Title: "Test", Source: run.Source{Kind: run.SourceNone}, Queue: queue,
+		})
+		w.team.Post(t, w.db, id, "hello")
+	}
+	s := w.scrape()
+	s.want(t, 1, "cairn_queue_jobs", "queue", "local", "state", "available")
+	s.want(t, 1, "cairn_queue_jobs", "queue", "other", "state", "available")
+	s.want(t, 0, "cairn_queue_jobs", "queue", "default", "state", "available")
+	s.want(t, 2, "cairn_runs", "state", "queued")
+}
+
 // Requests are counted by route, and nothing that a client makes up becomes a label.
 func TestRequests(t *testing.T) {
 	t.Parallel()
@@ -141,6 +160,7 @@ func TestRequests(t *testing.T) {
 	s.want(t, 1, name, "route", "/healthz", "method", "GET", "status", "2xx")
 	s.want(t, 1, name, "route", "/api/v1/conversations/{conversation}", "method", "GET", "status", "4xx")
 	s.want(t, 1, name, "route", "none", "method", "GET", "status", "4xx")
+	s.want(t, 1, name, "route", "none", "method", "GET", "status", "3xx") // its pattern would be what was asked for
 	s.want(t, 1, name, "route", "none", "method", "other", "status", "4xx")
 	s.want(t, 1, name, "route", "none", "method", "DELETE", "status", "4xx")
 	s.want(t, 1, "cairn_http_request_duration_seconds", "route", "/healthz", "method", "GET")
