@@ -52,6 +52,7 @@ var restricted = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"server/api"},
 	"github.com/alexedwards/argon2id":  {"server/auth"},
 	"golang.org/x/time":                {"server/auth"},
+	"github.com/prometheus":            {"server/metrics"},
 	"net/http":                         {"server", "worker", "cmd"},
 }
 

@@ -60,6 +60,13 @@ func newFlush() *flush {
 // send commits the flush. When the connection breaks the outcome is unknown: the same flush is tried again,
 // which is safe because the heads let it in once only, and its event ids tell whether it already is.
 func (d *DB) send(ctx context.Context, f *flush) error {
+	began := time.Now()
+	err := d.sendClarified(ctx, f)
+	d.stats.sent(len(f.records), time.Since(began), err)
+	return err
+}
+
+func (d *DB) sendClarified(ctx context.Context, f *flush) error {
 	err := d.sendOnce(ctx, f)
 	if err == nil || !broken(err) {
 		return err

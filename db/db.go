@@ -76,6 +76,7 @@ type DB struct {
 	bell      *bell
 	river     *river.Client[pgx.Tx]
 	slog      *slog.Logger
+	stats     *counters
 
 	stop        context.CancelFunc
 	background  sync.WaitGroup
@@ -95,10 +96,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		pool.Close()
 		return nil, err
 	}
+	stats := &counters{}
 	d := &DB{
-		pool: pool, log: logq.New(pool), registry: o.Registry, project: o.Project, keys: o.Keys,
+		pool: pool, stats: stats, log: logq.New(pool), registry: o.Registry, project: o.Project, keys: o.Keys,
 		states: newStates(4096, 64<<20), mailboxes: newMailboxes(), locking: make(chan struct{}, lockers(o)), appending: make(chan struct{}, int(o.MaxConns)-2*lockers(o)),
-		sequencer: newSequencer(direct, o.Log, o.Sequenced), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
+		sequencer: newSequencer(direct, o.Log, stats.placed(o.Sequenced)), bell: newBell(o.DirectURL, o.Log), slog: o.Log,
 	}
 	if err := d.prepare(ctx, o); err != nil {
 		pool.Close()

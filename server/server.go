@@ -1,4 +1,4 @@
-// Package server is the process that the outside talks to: health and readiness, the REST interface with its
+// Package server is the process that the outside talks to: health, readiness and metrics, the REST interface with its
 // sessions, the live sockets, and the model gateway.
 //
 //	starting --listen--> serving --drain--> draining --requests answered--> stopped
@@ -25,6 +25,7 @@ import (
 	"cairn/server/auth"
 	"cairn/server/gateway"
 	"cairn/server/live"
+	"cairn/server/metrics"
 )
 
 // drainTime bounds how long requests under way may take once the server drains.
@@ -38,6 +39,10 @@ type Options struct {
 	Limits    auth.Limits // zero: the standard ones
 	Version   string
 	Log       *slog.Logger
+
+	// Metrics, when not nil, is where alone /metrics is, for anybody who reaches it; else it is beside the
+	// other routes, for this machine only. Serve closes it.
+	Metrics net.Listener
 }
 
 // Server answers over HTTP.
@@ -45,6 +50,7 @@ type Server struct {
 	options  Options
 	gateway  *gateway.Gateway
 	live     *live.Hub
+	meter    *metrics.Meter
 	http     *http.Server
 	draining atomic.Bool
 }
@@ -52,11 +58,13 @@ type Server struct {
 // New puts the routes together. The live hub begins at the head that the log has now.
 func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{options: o}
+	s.meter = metrics.New(metrics.Options{DB: o.DB, Live: func() live.Stats { return s.live.Stats() }, Version: o.Version, Log: o.Log})
 	var err error
 	s.gateway, err = gateway.New(gateway.Config{
 		Authorize: gateway.RunTokens{Key: o.DB.Keys().RunTokenKey(), StillRunning: s.stillRunning, Now: time.Now},
 		Models:    o.Models, Log: o.Log, DemoPause: o.DemoPause,
 		Observe: func(ctx context.Context, c gateway.Call) {
+			s.meter.ModelCall(c)
 			o.Log.InfoContext(ctx, "model call", "run", c.Run.ID, "model", c.Model, "upstream", c.Upstream, "outcome", c.Outcome,
 				"duration", c.Duration, "input_tokens", c.InputTokens, "output_tokens", c.OutputTokens)
 		},
@@ -65,31 +73,40 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("model gateway: %w", err)
 	}
 	signIn := auth.New(o.DB, o.Limits)
-	if s.live, err = live.New(ctx, live.Config{DB: o.DB, Authenticate: watchers{signIn}, Log: o.Log}); err != nil {
+	if s.live, err = live.New(ctx, live.Config{DB: o.DB, Authenticate: watchers{signIn}, Log: o.Log, Lag: s.meter.Lag}); err != nil {
 		return nil, err
 	}
-	rest, err := s.rest(signIn)
+	handler, err := s.routes(signIn)
+	if err != nil {
+		return nil, err
+	}
+	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
+	return s, nil
+}
+
+// routes is everything that the server answers, counted.
+func (s *Server) routes(signIn *auth.Auth) (http.Handler, error) {
+	inner := http.NewServeMux()
+	inner.HandleFunc("GET /healthz", s.health)
+	inner.HandleFunc("GET /readyz", s.ready)
+	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Version: s.options.Version, Log: s.options.Log}, inner)
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/gateway/v1/", s.gateway) // has its own form of errors, and tokens instead of cookies
 	mux.Handle("GET /api/v1/live", s.live)
-	mux.Handle("/", rest)
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
-	return s, nil
-}
-
-// rest is everything but the gateway and the sockets.
-func (s *Server) rest(signIn *auth.Auth) (http.Handler, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", s.health)
-	mux.HandleFunc("GET /readyz", s.ready)
-	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Version: s.options.Version, Log: s.options.Log}, mux)
-	if err != nil {
-		return nil, err
+	if s.options.Metrics == nil {
+		mux.Handle("/metrics", s.meter.Local(a.Handler()))
 	}
-	return a.Handler(), nil
+	mux.Handle("/", a.Handler())
+	return s.meter.Requests(func(r *http.Request) string {
+		_, pattern := mux.Handler(r)
+		if pattern == "/" {
+			_, pattern = inner.Handler(r)
+		}
+		return pattern
+	}, mux), nil
 }
 
 // Handler answers as Serve does, for tests that bring their own listener.
@@ -104,6 +121,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { s.keepHouse(beside) })
 	parts.Go(func() { s.live.Run(beside) })
+	parts.Go(func() { s.serveMetrics(beside) })
 	defer parts.Wait()
 	defer leave()
 	select {

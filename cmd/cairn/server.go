@@ -20,8 +20,9 @@ import (
 )
 
 type serverFlags struct {
-	listen string
-	models string
+	listen  string
+	models  string
+	metrics string // of 'cairn server' alone
 }
 
 func serverCommand(g *globals) *cobra.Command {
@@ -30,7 +31,7 @@ func serverCommand(g *globals) *cobra.Command {
 		Use:   "server",
 		Short: "Run one server process: the REST interface, health, and the model gateway",
 		Long: "Run one server process on a database that 'cairn migrate up' has prepared. It answers REST under /api/v1\n" +
-			"(described at /docs), /healthz and /readyz, serves models to runs under /gateway/v1, and signs checkpoints of\n" +
+			"(described at /docs), /healthz, /readyz and /metrics, serves models to runs under /gateway/v1, and signs checkpoints of\n" +
 			"the log. Any number of them may run on one database. SIGTERM drains: requests under way are answered first.",
 		Example: "  cairn server --database-url postgres://cairn_server@db/cairn --data /srv/cairn --listen 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
@@ -41,6 +42,7 @@ func serverCommand(g *globals) *cobra.Command {
 		},
 	}
 	f.register(c)
+	c.Flags().StringVar(&f.metrics, "metrics-listen", "", "`ADDRESS` to answer /metrics on, to anybody who reaches it; default: on --listen, to this machine only")
 	return c
 }
 
@@ -65,7 +67,14 @@ func (g *globals) serve(ctx context.Context, f *serverFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.New(ctx, server.Options{DB: d, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log})
+	o := server.Options{DB: d, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log}
+	if f.metrics != "" {
+		if o.Metrics, err = net.Listen("tcp", f.metrics); err != nil {
+			return usage(fmt.Errorf("--metrics-listen: %w", err))
+		}
+		defer o.Metrics.Close()
+	}
+	s, err := server.New(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,38 @@ import (
 	"cairn/domain/event"
 )
 
+const jobCounts = `-- name: JobCounts :many
+SELECT queue, state::text AS state, count(*) AS jobs FROM river_job
+WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled') GROUP BY queue, state
+`
+
+type JobCountsRow struct {
+	Queue string
+	State string
+	Jobs  int64
+}
+
+// How many jobs of each queue are not finished, by state; what has none has no row.
+func (q *Queries) JobCounts(ctx context.Context) ([]JobCountsRow, error) {
+	rows, err := q.db.Query(ctx, jobCounts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []JobCountsRow{}
+	for rows.Next() {
+		var i JobCountsRow
+		if err := rows.Scan(&i.Queue, &i.State, &i.Jobs); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const runActiveAbandoned = `-- name: RunActiveAbandoned :many
 SELECT r.id, r.space_id, r.conversation_id, r.epoch, coalesce(r.worker, '')::text AS worker
 FROM run r LEFT JOIN log.lease l ON l.run_id = r.id
@@ -136,6 +168,36 @@ func (q *Queries) RunOfConversation(ctx context.Context, arg RunOfConversationPa
 			&i.EndedAt,
 			&i.Version,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const runOpenCounts = `-- name: RunOpenCounts :many
+SELECT state, count(*) AS runs FROM run WHERE state IN ('queued', 'starting', 'running') GROUP BY state
+`
+
+type RunOpenCountsRow struct {
+	State string
+	Runs  int64
+}
+
+// How many runs are in each state that is not an end; a state without runs has no row.
+func (q *Queries) RunOpenCounts(ctx context.Context) ([]RunOpenCountsRow, error) {
+	rows, err := q.db.Query(ctx, runOpenCounts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RunOpenCountsRow{}
+	for rows.Next() {
+		var i RunOpenCountsRow
+		if err := rows.Scan(&i.State, &i.Runs); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -20,3 +20,12 @@ ORDER BY r.queued_at LIMIT @lim;
 SELECT r.id, r.space_id, r.conversation_id, r.epoch, coalesce(r.worker, '')::text AS worker
 FROM run r LEFT JOIN log.lease l ON l.run_id = r.id
 WHERE r.state IN ('starting', 'running') AND l.run_id IS NULL AND r.started_at < @before LIMIT @lim;
+
+-- name: RunOpenCounts :many
+-- How many runs are in each state that is not an end; a state without runs has no row.
+SELECT state, count(*) AS runs FROM run WHERE state IN ('queued', 'starting', 'running') GROUP BY state;
+
+-- name: JobCounts :many
+-- How many jobs of each queue are not finished, by state; what has none has no row.
+SELECT queue, state::text AS state, count(*) AS jobs FROM river_job
+WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled') GROUP BY queue, state;

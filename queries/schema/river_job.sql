@@ -4,5 +4,6 @@ CREATE TABLE river_job (
     kind         text   NOT NULL,
     args         jsonb  NOT NULL,
     state        text   NOT NULL,
+    queue        text   NOT NULL,
     attempted_at timestamptz
 );
