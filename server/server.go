@@ -19,8 +19,6 @@ import (
 	"time"
 
 	"cairn/db"
-	"cairn/domain/event"
-	"cairn/domain/run"
 	"cairn/server/api"
 	"cairn/server/auth"
 	"cairn/server/gateway"
@@ -60,17 +58,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{options: o}
 	s.meter = metrics.New(metrics.Options{DB: o.DB, Live: func() live.Stats { return s.live.Stats() }, Version: o.Version, Log: o.Log})
 	var err error
-	s.gateway, err = gateway.New(gateway.Config{
-		Authorize: gateway.RunTokens{Key: o.DB.Keys().RunTokenKey(), StillRunning: s.stillRunning, Now: time.Now},
-		Models:    o.Models, Log: o.Log, DemoPause: o.DemoPause,
-		Observe: func(ctx context.Context, c gateway.Call) {
-			s.meter.ModelCall(c)
-			o.Log.InfoContext(ctx, "model call", "run", c.Run.ID, "model", c.Model, "upstream", c.Upstream, "outcome", c.Outcome,
-				"duration", c.Duration, "input_tokens", c.InputTokens, "output_tokens", c.OutputTokens)
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("model gateway: %w", err)
+	if s.gateway, err = newGateway(o, s.meter.ModelCall); err != nil {
+		return nil, err
 	}
 	signIn := auth.New(o.DB, o.Limits)
 	if s.live, err = live.New(ctx, live.Config{DB: o.DB, Authenticate: watchers{signIn}, Log: o.Log, Lag: s.meter.Lag}); err != nil {
@@ -80,7 +69,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
+	s.http = newHTTP(handler, o.Log)
 	return s, nil
 }
 
@@ -133,31 +122,22 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	parts.Go(func() { s.live.Drain(drain) })
-	err := s.http.Shutdown(drain)
+	err := shutdown(drain, s.http)
 	s.gateway.Close()
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("drain: requests were still under way after %v: %w", drainTime, s.http.Close())
-	}
 	return err
 }
 
-// stillRunning fences the tokens of runs that ended or moved to another worker.
-func (s *Server) stillRunning(ctx context.Context, id string, epoch int64) error {
-	parsed, err := event.ParseID(id)
-	if err != nil {
-		return fmt.Errorf("%w: %w", gateway.ErrFenced, err)
+func newHTTP(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+}
+
+// shutdown answers the requests under way, until drain ends.
+func shutdown(drain context.Context, h *http.Server) error {
+	err := h.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("drain: requests were still under way after %v: %w", drainTime, h.Close())
 	}
-	row, err := s.options.DB.Read().RunByID(ctx, parsed)
-	if db.IsNotFound(err) {
-		return fmt.Errorf("%w: there is no such run", gateway.ErrFenced)
-	}
-	if err != nil {
-		return fmt.Errorf("run %s: %w", id, err)
-	}
-	if row.Epoch != epoch || !run.Status(row.State).Claimed() {
-		return fmt.Errorf("%w: it is %s at epoch %d", gateway.ErrFenced, row.State, row.Epoch)
-	}
-	return nil
+	return err
 }
 
 // health answers while the process lives.

@@ -146,10 +146,6 @@ func (r *localRun) runtime(ctx context.Context, queue string) (wait func() error
 	if err != nil {
 		return nil, err
 	}
-	s, err := server.New(ctx, server.Options{DB: r.db, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: r.log})
-	if err != nil {
-		return nil, err
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, unavailable(err)
@@ -173,7 +169,8 @@ func (r *localRun) runtime(ctx context.Context, queue string) (wait func() error
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	var signing sync.WaitGroup
 	signing.Go(func() { audit.NewCheckpointer(r.db, r.in.checkpointFile(), r.log).Run(serving) })
-	go func() { ended <- s.Serve(serving, listener) }()
+	served := server.Options{DB: r.db, Models: models, DemoPause: gateway.DefaultDemoPause, Log: r.log}
+	go func() { ended <- server.ServeModels(serving, served, listener) }()
 	go func() {
 		err := w.Run(ctx)
 		stopServing()
