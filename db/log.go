@@ -28,19 +28,19 @@ func (d *DB) Since(ctx context.Context, after int64, scope Scope, limit int) ([]
 		var rows []logq.EventsSinceOfTopicRow
 		rows, err = d.log.EventsSinceOfTopic(ctx, logq.EventsSinceOfTopicParams{TopicID: scope.Topic, After: after, Lim: int32(limit)})
 		for i := range rows {
-			records = append(records, record(&rows[i].LogEvent, rows[i].Position))
+			records = append(records, RecordOf(&rows[i].LogEvent, rows[i].Position))
 		}
 	case !scope.Space.IsZero():
 		var rows []logq.EventsSinceOfSpaceRow
 		rows, err = d.log.EventsSinceOfSpace(ctx, logq.EventsSinceOfSpaceParams{SpaceID: scope.Space, After: after, Lim: int32(limit)})
 		for i := range rows {
-			records = append(records, record(&rows[i].LogEvent, rows[i].Position))
+			records = append(records, RecordOf(&rows[i].LogEvent, rows[i].Position))
 		}
 	default:
 		var rows []logq.EventsSinceRow
 		rows, err = d.log.EventsSince(ctx, logq.EventsSinceParams{After: after, Lim: int32(limit)})
 		for i := range rows {
-			records = append(records, record(&rows[i].LogEvent, rows[i].Position))
+			records = append(records, RecordOf(&rows[i].LogEvent, rows[i].Position))
 		}
 	}
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *DB) Stream(ctx context.Context, stream event.ID, after int64, limit int
 	}
 	records := make([]event.Record, len(rows))
 	for i := range rows {
-		records[i] = record(&rows[i].LogEvent, rows[i].Position)
+		records[i] = RecordOf(&rows[i].LogEvent, rows[i].Position)
 	}
 	return records, nil
 }
@@ -71,18 +71,14 @@ func (d *DB) StreamSince(ctx context.Context, stream event.ID, after int64, limi
 	}
 	records := make([]event.Record, len(rows))
 	for i := range rows {
-		records[i] = record(&rows[i].LogEvent, rows[i].Position)
+		records[i] = RecordOf(&rows[i].LogEvent, rows[i].Position)
 	}
 	return records, nil
 }
 
 // Decode turns a record into its event, with sealed fields opened or, where the key is gone, erased.
 func (d *DB) Decode(ctx context.Context, r *event.Record) (event.Event, error) {
-	return d.decode(ctx, *r)
-}
-
-func (d *DB) decode(ctx context.Context, r event.Record) (event.Event, error) {
-	return (&Opener{registry: d.registry, sealer: d.sealer}).Decode(ctx, &r)
+	return (&Opener{registry: d.registry, sealer: d.sealer}).Decode(ctx, r)
 }
 
 // Identity says which log this is and how far it goes.
@@ -99,14 +95,6 @@ func (d *DB) Identity(ctx context.Context) (Identity, error) {
 		return Identity{}, fmt.Errorf("log identity: %w", err)
 	}
 	return Identity{LogID: row.LogID, Incarnation: row.Incarnation, Head: row.Head}, nil
-}
-
-func record(row *logq.LogEvent, position int64) event.Record {
-	return event.Record{
-		ID: row.ID, StreamID: row.StreamID, Version: row.Version, SpaceID: row.SpaceID, TopicID: row.TopicID,
-		Kind: row.Kind, Schema: row.Schema, Data: row.Data, Actor: row.Actor, CommandID: row.CommandID, CauseID: row.CauseID,
-		TraceID: row.TraceID, RecordedAt: row.RecordedAt.UTC(), LeafVersion: row.LeafVersion, LeafHash: row.LeafHash, Position: position,
-	}
 }
 
 // IsNotFound reports whether a query of one row found none.

@@ -43,4 +43,10 @@ func (o *Opener) Decode(ctx context.Context, r *event.Record) (event.Event, erro
 func ProjectInto(batch *pgx.Batch) *projectq.Queries { return projectq.New(queue{batch}) }
 
 // RecordOf turns a row of the log into a record; position 0 means that it has none yet.
-func RecordOf(row *logq.LogEvent, position int64) event.Record { return record(row, position) }
+func RecordOf(row *logq.LogEvent, position int64) event.Record {
+	return event.Record{
+		ID: row.ID, StreamID: row.StreamID, Version: row.Version, SpaceID: row.SpaceID, TopicID: row.TopicID,
+		Kind: row.Kind, Schema: row.Schema, Data: row.Data, Actor: row.Actor, CommandID: row.CommandID, CauseID: row.CauseID,
+		TraceID: row.TraceID, RecordedAt: row.RecordedAt.UTC(), LeafVersion: row.LeafVersion, LeafHash: row.LeafHash, Position: position,
+	}
+}

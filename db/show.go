@@ -25,7 +25,7 @@ const lineTime = "2006-01-02T15:04:05.000000Z07:00"
 
 // Show opens a record for those who may read it.
 func (d *DB) Show(ctx context.Context, r *event.Record) (Line, error) {
-	e, err := d.decode(ctx, *r)
+	e, err := d.Decode(ctx, r)
 	if err != nil {
 		return Line{}, err
 	}

@@ -202,12 +202,12 @@ func (d *DB) refresh(ctx context.Context, v *view, stream event.Ref) error {
 		return fmt.Errorf("load %s: %w", stream, unreachable(err))
 	}
 	for i := range rows {
-		r := record(&rows[i], 0)
+		r := RecordOf(&rows[i], 0)
 		entry.stream, entry.version = r.Stream(), r.Version
 		if err := entry.of(stream); err != nil {
 			return err
 		}
-		e, err := d.decode(ctx, r)
+		e, err := d.Decode(ctx, &r)
 		if err != nil {
 			return err
 		}
