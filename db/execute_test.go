@@ -22,11 +22,12 @@ func positioned(t testing.TB, d *db.DB, want int) []event.Record {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
+		age, lookup := d.UnsequencedAge(t.Context()) // before the log is read: what is placed by then is in it
 		records, err := d.Since(t.Context(), 0, db.Scope{}, 100000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if age, err := d.UnsequencedAge(t.Context()); err == nil && age == nil && len(records) >= want {
+		if lookup == nil && age == nil && len(records) >= want {
 			return records
 		}
 		if time.Now().After(deadline) {
@@ -181,5 +182,23 @@ func TestTextOfBlobsCountsInTheCache(t *testing.T) {
 		if _, _, err := other.Load(t.Context(), run.Stream(posted.Run, team.Space, c)); err != nil || other.StatesWeight() < size {
 			t.Errorf("loaded: %d, %v", other.StatesWeight(), err)
 		}
+	}
+}
+
+func TestDryRunDecidesAndWritesNothing(t *testing.T) {
+	base := dbtest.New(t)
+	d := base.Open(t, dbtest.Server)
+	team := dbtest.NewTeam(t, d, "demo")
+	id := team.Converse(t, d)
+	before := len(positioned(t, d, 0))
+	changes, err := d.DryRun(t.Context(), team.Message(id, "would this do?"), dbtest.Meta(team.Actor()))
+	if err != nil || len(changes) != 2 {
+		t.Fatalf("%d changes, %v; want those of the conversation and of the run", len(changes), err)
+	}
+	if _, err := d.DryRun(t.Context(), team.Message(id, ""), dbtest.Meta(team.Actor())); !fault.Is(err, fault.Invalid) {
+		t.Errorf("an empty message: %v", err)
+	}
+	if after := len(positioned(t, d, 0)); after != before {
+		t.Errorf("the dry runs wrote %d events", after-before)
 	}
 }
