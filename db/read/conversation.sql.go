@@ -86,47 +86,6 @@ func (q *Queries) ConversationPage(ctx context.Context, arg ConversationPagePara
 	return items, nil
 }
 
-const messageOfConversation = `-- name: MessageOfConversation :many
-SELECT id, conversation_id, space_id, turn_id, run_id, author, text, state, turn_number, posted_at, version FROM message WHERE conversation_id = $1 ORDER BY version LIMIT $2
-`
-
-type MessageOfConversationParams struct {
-	ConversationID event.ID
-	Lim            int32
-}
-
-func (q *Queries) MessageOfConversation(ctx context.Context, arg MessageOfConversationParams) ([]Message, error) {
-	rows, err := q.db.Query(ctx, messageOfConversation, arg.ConversationID, arg.Lim)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Message{}
-	for rows.Next() {
-		var i Message
-		if err := rows.Scan(
-			&i.ID,
-			&i.ConversationID,
-			&i.SpaceID,
-			&i.TurnID,
-			&i.RunID,
-			&i.Author,
-			&i.Text,
-			&i.State,
-			&i.TurnNumber,
-			&i.PostedAt,
-			&i.Version,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const messagePage = `-- name: MessagePage :many
 SELECT m.id, m.conversation_id, m.space_id, m.turn_id, m.run_id, m.author, m.text, m.state, m.turn_number, m.posted_at, m.version, coalesce(r.state, 'queued')::text AS run_state, r.answer, r.failure_code
 FROM message m LEFT JOIN run r ON r.id = m.run_id

@@ -92,13 +92,3 @@ type Run struct {
 	EndedAt        *time.Time
 	Version        int64
 }
-
-type Space struct {
-	ID        event.ID
-	Personal  bool
-	Name      *string
-	Slug      *string
-	Erased    bool
-	CreatedAt time.Time
-	Version   int64
-}

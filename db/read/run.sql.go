@@ -125,59 +125,6 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 	return i, err
 }
 
-const runOfConversation = `-- name: RunOfConversation :many
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version FROM run WHERE conversation_id = $1 ORDER BY queued_at, id LIMIT $2
-`
-
-type RunOfConversationParams struct {
-	ConversationID event.ID
-	Lim            int32
-}
-
-func (q *Queries) RunOfConversation(ctx context.Context, arg RunOfConversationParams) ([]Run, error) {
-	rows, err := q.db.Query(ctx, runOfConversation, arg.ConversationID, arg.Lim)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Run{}
-	for rows.Next() {
-		var i Run
-		if err := rows.Scan(
-			&i.ID,
-			&i.SpaceID,
-			&i.ConversationID,
-			&i.TurnID,
-			&i.AgentID,
-			&i.Model,
-			&i.State,
-			&i.Queue,
-			&i.Epoch,
-			&i.Worker,
-			&i.Host,
-			&i.Steps,
-			&i.InputTokens,
-			&i.OutputTokens,
-			&i.CancelAsked,
-			&i.Answer,
-			&i.FailureCode,
-			&i.FailureMessage,
-			&i.SandboxReport,
-			&i.QueuedAt,
-			&i.StartedAt,
-			&i.EndedAt,
-			&i.Version,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const runOpenCounts = `-- name: RunOpenCounts :many
 SELECT state, count(*) AS runs FROM run WHERE state IN ('queued', 'starting', 'running') GROUP BY state
 `

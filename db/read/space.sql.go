@@ -100,25 +100,6 @@ func (q *Queries) MembershipPage(ctx context.Context, arg MembershipPageParams) 
 	return items, nil
 }
 
-const spaceByID = `-- name: SpaceByID :one
-SELECT id, personal, name, slug, erased, created_at, version FROM space WHERE id = $1
-`
-
-func (q *Queries) SpaceByID(ctx context.Context, id event.ID) (Space, error) {
-	row := q.db.QueryRow(ctx, spaceByID, id)
-	var i Space
-	err := row.Scan(
-		&i.ID,
-		&i.Personal,
-		&i.Name,
-		&i.Slug,
-		&i.Erased,
-		&i.CreatedAt,
-		&i.Version,
-	)
-	return i, err
-}
-
 const spacePage = `-- name: SpacePage :many
 SELECT s.id, s.personal, s.name, s.slug, s.erased, s.created_at, s.version, m.role FROM space s JOIN membership m ON m.space_id = s.id
 WHERE m.account_id = $1 AND NOT s.erased AND (s.created_at, s.id) < ($2::timestamptz, $3::uuid)

@@ -1,8 +1,5 @@
 -- Reading the log.
 
--- name: StreamHead :many
-SELECT * FROM log.stream WHERE id = ANY(@ids::uuid[]);
-
 -- name: EventsAfterVersion :many
 SELECT * FROM log.event WHERE stream_id = @stream_id AND version > @version ORDER BY version;
 

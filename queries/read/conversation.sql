@@ -1,9 +1,6 @@
 -- name: ConversationByID :one
 SELECT * FROM conversation WHERE id = @id;
 
--- name: MessageOfConversation :many
-SELECT * FROM message WHERE conversation_id = @conversation_id ORDER BY version LIMIT @lim;
-
 -- name: ConversationPage :many
 -- The last changed first. The index orders equal times by id upwards.
 SELECT * FROM conversation

@@ -1,9 +1,6 @@
 -- name: RunByID :one
 SELECT * FROM run WHERE id = @id;
 
--- name: RunOfConversation :many
-SELECT * FROM run WHERE conversation_id = @conversation_id ORDER BY queued_at, id LIMIT @lim;
-
 -- name: RunWithoutJob :many
 -- Runs whose turn has started and that wait for a worker, but that no job in the queue will bring to one. A
 -- job that has been running for long without claiming its run will not do so any more.

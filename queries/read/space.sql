@@ -1,6 +1,3 @@
--- name: SpaceByID :one
-SELECT * FROM space WHERE id = @id;
-
 -- name: SpacePage :many
 -- The spaces of an account with its role, newest first.
 SELECT s.*, m.role FROM space s JOIN membership m ON m.space_id = s.id

@@ -78,6 +78,7 @@ func (q *Queries) EventExists(ctx context.Context, id event.ID) (bool, error) {
 }
 
 const eventsAfterVersion = `-- name: EventsAfterVersion :many
+
 SELECT id, stream_id, version, space_id, topic_id, kind, schema, data, actor, command_id, cause_id, trace_id, recorded_at, leaf_version, leaf_hash FROM log.event WHERE stream_id = $1 AND version > $2 ORDER BY version
 `
 
@@ -86,6 +87,7 @@ type EventsAfterVersionParams struct {
 	Version  int64
 }
 
+// Reading the log.
 func (q *Queries) EventsAfterVersion(ctx context.Context, arg EventsAfterVersionParams) ([]LogEvent, error) {
 	rows, err := q.db.Query(ctx, eventsAfterVersion, arg.StreamID, arg.Version)
 	if err != nil {
@@ -407,36 +409,4 @@ func (q *Queries) LogIdentity(ctx context.Context) (LogIdentityRow, error) {
 	var i LogIdentityRow
 	err := row.Scan(&i.LogID, &i.Incarnation, &i.Head)
 	return i, err
-}
-
-const streamHead = `-- name: StreamHead :many
-
-SELECT id, kind, space_id, topic_id, version FROM log.stream WHERE id = ANY($1::uuid[])
-`
-
-// Reading the log.
-func (q *Queries) StreamHead(ctx context.Context, ids []event.ID) ([]LogStream, error) {
-	rows, err := q.db.Query(ctx, streamHead, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []LogStream{}
-	for rows.Next() {
-		var i LogStream
-		if err := rows.Scan(
-			&i.ID,
-			&i.Kind,
-			&i.SpaceID,
-			&i.TopicID,
-			&i.Version,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

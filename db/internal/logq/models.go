@@ -40,14 +40,6 @@ type LogLogTree struct {
 	Hash  []byte
 }
 
-type LogStream struct {
-	ID      event.ID
-	Kind    string
-	SpaceID event.ID
-	TopicID event.ID
-	Version int64
-}
-
 type VaultCredential struct {
 	ID        event.ID
 	AccountID event.ID
