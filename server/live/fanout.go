@@ -77,12 +77,12 @@ func (h *Hub) dispatch(ctx context.Context, records []event.Record) {
 	pending := map[event.ID][]frame{}
 	for i := range records {
 		r := &records[i]
-		h.place(r, encoded[i], pending)
-		h.settle(r)
-		if concerns(r) {
+		if concerns(r) { // whoever it may shut out is asked about before it is handed out, not a moment after
 			h.hand(pending)
 			h.reconsider(r)
 		}
+		h.place(r, encoded[i], pending)
+		h.settle(r)
 	}
 	h.hand(pending)
 	h.position = records[len(records)-1].Position
