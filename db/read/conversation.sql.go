@@ -40,7 +40,7 @@ const conversationPage = `-- name: ConversationPage :many
 SELECT id, space_id, agent_id, title, title_lower, turns, waiting, active_run, opened_by, opened_at, changed_at, version FROM conversation
 WHERE space_id = $1 AND changed_at <= $2 AND (changed_at < $2 OR id > $3)
     AND ($4::uuid IS NULL OR agent_id = $4)
-    AND ($5::text IS NULL OR title_lower LIKE $5)
+    AND ($5::text IS NULL OR position($5 IN title_lower) > 0)
     AND ($6::boolean IS NULL OR (active_run IS NOT NULL) = $6)
 ORDER BY changed_at DESC, id LIMIT $7
 `
@@ -50,19 +50,20 @@ type ConversationPageParams struct {
 	At      time.Time
 	ID      event.ID
 	AgentID *event.ID
-	Pattern *string
+	Title   *string
 	Active  *bool
 	Lim     int32
 }
 
-// The last changed first. The index orders equal times by id upwards. What is not asked for is null.
+// The last changed first. The index orders equal times by id upwards. What is not asked for is null. A title is
+// compared by position, which gives no character a meaning.
 func (q *Queries) ConversationPage(ctx context.Context, arg ConversationPageParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, conversationPage,
 		arg.SpaceID,
 		arg.At,
 		arg.ID,
 		arg.AgentID,
-		arg.Pattern,
+		arg.Title,
 		arg.Active,
 		arg.Lim,
 	)

@@ -13,8 +13,8 @@ import (
 )
 
 const taskByID = `-- name: TaskByID :one
-SELECT t.id, t.space_id, t.agent_id, t.title, t.title_lower, t.model, t.attempts, t.active_run, t.last_run, t.outcome, t.opened_by, t.opened_at, t.changed_at, t.version, coalesce(t.outcome, r.state, 'queued')::text AS state
-FROM task t LEFT JOIN run r ON r.id = t.active_run WHERE t.id = $1
+SELECT t.id, t.space_id, t.agent_id, t.title, t.title_lower, t.model, t.attempts, t.active_run, t.last_run, t.outcome, t.opened_by, t.opened_at, t.changed_at, t.version, coalesce(t.outcome, (SELECT r.state FROM run r WHERE r.id = t.active_run), 'queued')::text AS state
+FROM task t WHERE t.id = $1
 `
 
 type TaskByIDRow struct {
@@ -46,12 +46,13 @@ func (q *Queries) TaskByID(ctx context.Context, id event.ID) (TaskByIDRow, error
 }
 
 const taskPage = `-- name: TaskPage :many
-SELECT t.id, t.space_id, t.agent_id, t.title, t.title_lower, t.model, t.attempts, t.active_run, t.last_run, t.outcome, t.opened_by, t.opened_at, t.changed_at, t.version, coalesce(t.outcome, r.state, 'queued')::text AS state
-FROM task t LEFT JOIN run r ON r.id = t.active_run
+SELECT t.id, t.space_id, t.agent_id, t.title, t.title_lower, t.model, t.attempts, t.active_run, t.last_run, t.outcome, t.opened_by, t.opened_at, t.changed_at, t.version, coalesce(t.outcome, (SELECT r.state FROM run r WHERE r.id = t.active_run), 'queued')::text AS state
+FROM task t
 WHERE t.space_id = $1 AND t.changed_at <= $2 AND (t.changed_at < $2 OR t.id > $3)
     AND ($4::uuid IS NULL OR t.agent_id = $4)
-    AND ($5::text IS NULL OR t.title_lower LIKE $5)
-    AND (cardinality($6::text[]) = 0 OR coalesce(t.outcome, r.state, 'queued') = ANY ($6::text[]))
+    AND ($5::text IS NULL OR position($5 IN t.title_lower) > 0)
+    AND (cardinality($6::text[]) = 0 OR t.outcome = ANY ($6::text[]) OR t.outcome IS NULL
+        AND coalesce((SELECT r.state FROM run r WHERE r.id = t.active_run), 'queued') = ANY ($6::text[]))
 ORDER BY t.changed_at DESC, t.id LIMIT $7
 `
 
@@ -60,7 +61,7 @@ type TaskPageParams struct {
 	At      time.Time
 	ID      event.ID
 	AgentID *event.ID
-	Pattern *string
+	Title   *string
 	States  []string
 	Lim     int32
 }
@@ -71,14 +72,16 @@ type TaskPageRow struct {
 }
 
 // The last changed first. The index orders equal times by id upwards. What is not asked for is null, and a
-// filter of states is empty when all are wanted.
+// filter of states is empty when all are wanted. The newest run is looked up only for tasks with an active one,
+// and a title is compared by position, which gives no character a meaning: so that a search without a hit is one
+// walk along the index.
 func (q *Queries) TaskPage(ctx context.Context, arg TaskPageParams) ([]TaskPageRow, error) {
 	rows, err := q.db.Query(ctx, taskPage,
 		arg.SpaceID,
 		arg.At,
 		arg.ID,
 		arg.AgentID,
-		arg.Pattern,
+		arg.Title,
 		arg.States,
 		arg.Lim,
 	)

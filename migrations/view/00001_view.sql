@@ -74,7 +74,7 @@ CREATE TABLE conversation (
     space_id    uuid        NOT NULL,
     agent_id    uuid        NOT NULL,
     title       text,
-    title_lower text, -- the title in lower case, for searching
+    title_lower text COLLATE "C", -- the title in lower case, for searching
     turns       bigint      NOT NULL,
     waiting     bigint      NOT NULL,
     active_run  uuid,
@@ -84,14 +84,13 @@ CREATE TABLE conversation (
     version     bigint      NOT NULL
 );
 CREATE INDEX conversation_space ON conversation (space_id, changed_at DESC, id);
-CREATE INDEX conversation_active ON conversation (space_id, changed_at DESC, id) WHERE active_run IS NOT NULL;
 
 CREATE TABLE task (
     id          uuid        PRIMARY KEY,
     space_id    uuid        NOT NULL,
     agent_id    uuid        NOT NULL,
     title       text,
-    title_lower text, -- the title in lower case, for searching
+    title_lower text COLLATE "C", -- the title in lower case, for searching
     model       text        NOT NULL,
     attempts    bigint      NOT NULL,
     active_run  uuid,
@@ -103,7 +102,6 @@ CREATE TABLE task (
     version     bigint      NOT NULL
 );
 CREATE INDEX task_space ON task (space_id, changed_at DESC, id);
-CREATE INDEX task_active ON task (space_id, changed_at DESC, id) WHERE outcome IS NULL;
 
 CREATE TABLE message (
     id              uuid        PRIMARY KEY,

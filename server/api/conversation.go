@@ -87,12 +87,12 @@ func (a *API) conversations(ctx context.Context, in *conversationsIn) (*answer[L
 	if err != nil {
 		return nil, err
 	}
-	pattern, err := in.pattern()
+	title, err := in.title()
 	if err != nil {
 		return nil, err
 	}
 	rows, err := a.DB.Read().ConversationPage(ctx, read.ConversationPageParams{
-		SpaceID: in.Space, At: from.at, ID: from.id, AgentID: in.agent(), Pattern: pattern, Active: in.active(), Lim: int32(in.Limit + 1),
+		SpaceID: in.Space, At: from.at, ID: from.id, AgentID: in.agent(), Title: title, Active: in.active(), Lim: int32(in.Limit + 1),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("conversations of space %s: %w", in.Space, err)

@@ -13,19 +13,16 @@ type SearchIn struct {
 	Agent event.ID `query:"agent_id" format:"uuid" doc:"Only those of this agent."`
 }
 
-// likeSpecial are the characters that a pattern of LIKE gives a meaning; whoever searches means themselves.
-var likeSpecial = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
-
-// pattern is what a lower-case title is compared with; null when everything is wanted.
-func (in SearchIn) pattern() (*string, error) {
+// title is what a title in lower case is to contain; null when everything is wanted.
+func (in SearchIn) title() (*string, error) {
 	if in.Query == "" {
 		return nil, nil
 	}
 	if err := check.Text("q", in.Query, 0, 400); err != nil {
 		return nil, err
 	}
-	pattern := "%" + likeSpecial.Replace(strings.ToLower(in.Query)) + "%"
-	return &pattern, nil
+	title := strings.ToLower(in.Query)
+	return &title, nil
 }
 
 // agent is null when those of all agents are wanted.

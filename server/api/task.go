@@ -107,12 +107,12 @@ func (a *API) tasks(ctx context.Context, in *tasksIn) (*answer[List[TaskSummary]
 	if err != nil {
 		return nil, err
 	}
-	pattern, err := in.pattern()
+	title, err := in.title()
 	if err != nil {
 		return nil, err
 	}
 	rows, err := a.DB.Read().TaskPage(ctx, read.TaskPageParams{
-		SpaceID: in.Space, At: from.at, ID: from.id, AgentID: in.agent(), Pattern: pattern, States: append([]string{}, in.State...), Lim: int32(in.Limit + 1),
+		SpaceID: in.Space, At: from.at, ID: from.id, AgentID: in.agent(), Title: title, States: append([]string{}, in.State...), Lim: int32(in.Limit + 1),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("tasks of space %s: %w", in.Space, err)
