@@ -275,10 +275,10 @@ func TestListsOfManyStayFast(t *testing.T) {
 			took = append(took, time.Since(began))
 		}
 		slices.Sort(took)
-		t.Logf("%-60s p50 %v p95 %v", path, took[len(took)/2], took[len(took)*95/100])
-		// The aim is 50 ms on a quiet machine; the limit leaves room for a busy one.
-		if p95 := took[len(took)*95/100]; p95 > 500*time.Millisecond {
-			t.Errorf("%s: p95 %v", path, p95)
+		t.Logf("%.60s: fastest %v, p50 %v, p95 %v", path, took[0], took[len(took)/2], took[len(took)*95/100])
+		// The fastest is what the request costs; the others tell how busy the machine is beside it.
+		if took[0] > 100*time.Millisecond {
+			t.Errorf("%s takes %v at the least", path, took[0])
 		}
 	}
 }
