@@ -44,7 +44,6 @@ type Conversation struct {
 	SpaceID    event.ID
 	AgentID    event.ID
 	Title      *string
-	TitleLower *string
 	Turns      int64
 	Waiting    int64
 	ActiveRun  *event.ID
@@ -52,6 +51,7 @@ type Conversation struct {
 	OpenedAt   time.Time
 	ChangedAt  time.Time
 	Version    int64
+	TitleLower *string
 }
 
 type Message struct {
@@ -73,10 +73,6 @@ type Run struct {
 	SpaceID        event.ID
 	ConversationID *event.ID
 	TurnID         *event.ID
-	TaskID         *event.ID
-	Attempt        int64
-	RetryOf        *event.ID
-	Continues      *event.ID
 	AgentID        event.ID
 	Model          string
 	State          string
@@ -96,6 +92,10 @@ type Run struct {
 	StartedAt      *time.Time
 	EndedAt        *time.Time
 	Version        int64
+	TaskID         *event.ID
+	Attempt        int64
+	RetryOf        *event.ID
+	Continues      *event.ID
 }
 
 type Task struct {
