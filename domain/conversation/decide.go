@@ -135,7 +135,7 @@ func (c PostMessage) queued(state State, a agent.State) run.Queued {
 	return run.Queued{
 		Conversation: c.Conversation, Turn: c.Turn, Agent: c.Agent, Revision: a.Revision, Model: model,
 		Prompt: event.Seal(c.Text), Instructions: event.Seal(a.Instructions.Text()), Tools: append([]string{}, a.Tools...), Limits: a.Limits,
-		Source: state.Source, Mounts: append([]run.Mount{}, state.Mounts...), Queue: state.Queue,
+		Source: state.Source.Copied(), Mounts: append([]run.Mount{}, state.Mounts...), Queue: state.Queue,
 	}
 }
 
