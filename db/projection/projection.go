@@ -19,6 +19,7 @@ import (
 	"cairn/domain/claim"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
+	"cairn/domain/file"
 	"cairn/domain/run"
 	"cairn/domain/space"
 )
@@ -36,6 +37,8 @@ func Apply(ctx context.Context, q *projectq.Queries, r *event.Record, e event.Ev
 		return applyAgent(ctx, q, r, e)
 	case conversation.Kind:
 		return applyConversation(ctx, q, r, e)
+	case file.Kind:
+		return applyFile(ctx, q, r, e)
 	case run.Kind:
 		return applyRun(ctx, q, r, e)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 const conversationByID = `-- name: ConversationByID :one
-SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version FROM conversation WHERE id = $1
+SELECT id, space_id, agent_id, title, turns, waiting, active_run, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, opened_by, opened_at, changed_at, version FROM conversation WHERE id = $1
 `
 
 func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversation, error) {
@@ -27,6 +27,13 @@ func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversati
 		&i.Turns,
 		&i.Waiting,
 		&i.ActiveRun,
+		&i.SourceKind,
+		&i.SourceRoot,
+		&i.SourcePath,
+		&i.SourceFolder,
+		&i.SourceFiles,
+		&i.SourceBytes,
+		&i.SourceManifest,
 		&i.OpenedBy,
 		&i.OpenedAt,
 		&i.ChangedAt,
@@ -36,7 +43,7 @@ func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversati
 }
 
 const conversationPage = `-- name: ConversationPage :many
-SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version FROM conversation
+SELECT id, space_id, agent_id, title, turns, waiting, active_run, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, opened_by, opened_at, changed_at, version FROM conversation
 WHERE space_id = $1 AND changed_at <= $2 AND (changed_at < $2 OR id > $3)
 ORDER BY changed_at DESC, id LIMIT $4
 `
@@ -71,6 +78,13 @@ func (q *Queries) ConversationPage(ctx context.Context, arg ConversationPagePara
 			&i.Turns,
 			&i.Waiting,
 			&i.ActiveRun,
+			&i.SourceKind,
+			&i.SourceRoot,
+			&i.SourcePath,
+			&i.SourceFolder,
+			&i.SourceFiles,
+			&i.SourceBytes,
+			&i.SourceManifest,
 			&i.OpenedBy,
 			&i.OpenedAt,
 			&i.ChangedAt,

@@ -40,17 +40,38 @@ type Claim struct {
 }
 
 type Conversation struct {
-	ID        event.ID
-	SpaceID   event.ID
-	AgentID   event.ID
-	Title     *string
-	Turns     int64
-	Waiting   int64
-	ActiveRun *event.ID
-	OpenedBy  string
-	OpenedAt  time.Time
-	ChangedAt time.Time
-	Version   int64
+	ID             event.ID
+	SpaceID        event.ID
+	AgentID        event.ID
+	Title          *string
+	Turns          int64
+	Waiting        int64
+	ActiveRun      *event.ID
+	SourceKind     string
+	SourceRoot     *string
+	SourcePath     *string
+	SourceFolder   *string
+	SourceFiles    *int64
+	SourceBytes    *int64
+	SourceManifest *string
+	OpenedBy       string
+	OpenedAt       time.Time
+	ChangedAt      time.Time
+	Version        int64
+}
+
+type File struct {
+	ID         event.ID
+	SpaceID    event.ID
+	Path       *string
+	Sha256     *string
+	MediaType  string
+	Executable bool
+	Size       int64
+	Blob       string
+	StoredBy   string
+	StoredAt   time.Time
+	Version    int64
 }
 
 type Message struct {
@@ -76,6 +97,13 @@ type Run struct {
 	Model          string
 	State          string
 	Queue          string
+	SourceKind     string
+	SourceRoot     *string
+	SourcePath     *string
+	SourceFolder   *string
+	SourceFiles    *int64
+	SourceBytes    *int64
+	SourceManifest *string
 	Epoch          int64
 	Worker         *string
 	Host           *string
@@ -91,4 +119,25 @@ type Run struct {
 	StartedAt      *time.Time
 	EndedAt        *time.Time
 	Version        int64
+}
+
+type RunChange struct {
+	RunID        event.ID
+	SpaceID      event.ID
+	Files        int64
+	Added        int64
+	Modified     int64
+	Deleted      int64
+	Renamed      int64
+	Mode         int64
+	Type         int64
+	LinesAdded   int64
+	LinesRemoved int64
+	ItemsBlob    *string
+	ItemsSize    *int64
+	DiffsBlob    *string
+	DiffsSize    *int64
+	Truncated    bool
+	RecordedAt   time.Time
+	Version      int64
 }

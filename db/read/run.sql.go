@@ -91,7 +91,7 @@ func (q *Queries) RunActiveAbandoned(ctx context.Context, arg RunActiveAbandoned
 }
 
 const runByID = `-- name: RunByID :one
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version FROM run WHERE id = $1
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version FROM run WHERE id = $1
 `
 
 func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
@@ -106,6 +106,13 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 		&i.Model,
 		&i.State,
 		&i.Queue,
+		&i.SourceKind,
+		&i.SourceRoot,
+		&i.SourcePath,
+		&i.SourceFolder,
+		&i.SourceFiles,
+		&i.SourceBytes,
+		&i.SourceManifest,
 		&i.Epoch,
 		&i.Worker,
 		&i.Host,

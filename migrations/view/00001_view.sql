@@ -77,6 +77,13 @@ CREATE TABLE conversation (
     turns       bigint      NOT NULL,
     waiting     bigint      NOT NULL,
     active_run  uuid,
+    source_kind     text        NOT NULL,
+    source_root     text,
+    source_path     text,
+    source_folder   text,
+    source_files    bigint,
+    source_bytes    bigint,
+    source_manifest text,
     opened_by   text        NOT NULL,
     opened_at   timestamptz NOT NULL,
     changed_at  timestamptz NOT NULL,
@@ -110,6 +117,13 @@ CREATE TABLE run (
     model           text        NOT NULL,
     state           text        NOT NULL,
     queue           text        NOT NULL,
+    source_kind     text        NOT NULL,
+    source_root     text,
+    source_path     text,
+    source_folder   text,
+    source_files    bigint,
+    source_bytes    bigint,
+    source_manifest text,
     epoch           bigint      NOT NULL DEFAULT 0,
     worker          text,
     host            text,
@@ -149,3 +163,42 @@ CREATE TABLE tool_call (
     PRIMARY KEY (run_id, call)
 );
 CREATE INDEX tool_call_space ON tool_call (space_id);
+
+-- What a run did to its files: the lists themselves are contents of the space.
+CREATE TABLE run_changes (
+    run_id        uuid        PRIMARY KEY,
+    space_id      uuid        NOT NULL,
+    files         bigint      NOT NULL,
+    added         bigint      NOT NULL,
+    modified      bigint      NOT NULL,
+    deleted       bigint      NOT NULL,
+    renamed       bigint      NOT NULL,
+    mode          bigint      NOT NULL,
+    type          bigint      NOT NULL,
+    lines_added   bigint      NOT NULL,
+    lines_removed bigint      NOT NULL,
+    items_blob    text,
+    items_size    bigint,
+    diffs_blob    text,
+    diffs_size    bigint,
+    truncated     boolean     NOT NULL,
+    recorded_at   timestamptz NOT NULL,
+    version       bigint      NOT NULL
+);
+
+-- Files that a space has now. Paths compare by their bytes, so that a folder is one range of them.
+CREATE TABLE file (
+    id         uuid        PRIMARY KEY,
+    space_id   uuid        NOT NULL,
+    path       text        COLLATE "C",
+    sha256     text,
+    media_type text        NOT NULL,
+    executable boolean     NOT NULL,
+    size       bigint      NOT NULL,
+    blob       text        NOT NULL,
+    stored_by  text        NOT NULL,
+    stored_at  timestamptz NOT NULL,
+    version    bigint      NOT NULL
+);
+CREATE INDEX file_space ON file (space_id, stored_at DESC, id DESC);
+CREATE INDEX file_path ON file (space_id, path);

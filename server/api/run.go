@@ -22,6 +22,7 @@ type Run struct {
 	Turn           event.ID   `json:"turn_id" format:"uuid"`
 	Agent          event.ID   `json:"agent_id" format:"uuid"`
 	Model          string     `json:"model"`
+	Source         Source     `json:"source" doc:"What the workspace of its conversation began with, as pinned."`
 	State          string     `json:"state" enum:"queued,starting,running,succeeded,failed,cancelled"`
 	Epoch          int64      `json:"epoch" doc:"How many workers have claimed it."`
 	Steps          int64      `json:"steps" doc:"Answers of the model so far."`
@@ -93,7 +94,8 @@ func (a *API) getRun(ctx context.Context, in *OneRun) (*answer[Run], error) {
 func showRun(r read.Run) Run {
 	return Run{
 		ID: r.ID, Space: r.SpaceID, Conversation: r.ConversationID, Turn: r.TurnID, Agent: r.AgentID, Model: r.Model, State: r.State,
-		Epoch: r.Epoch, Steps: r.Steps, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CancelAsked: r.CancelAsked, Answer: r.Answer,
+		Source: Source{Kind: r.SourceKind, Folder: r.SourceFolder, Files: r.SourceFiles, Bytes: r.SourceBytes, Manifest: r.SourceManifest, Root: r.SourceRoot, Path: r.SourcePath},
+		Epoch:  r.Epoch, Steps: r.Steps, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CancelAsked: r.CancelAsked, Answer: r.Answer,
 		FailureCode: r.FailureCode, FailureMessage: r.FailureMessage, QueuedAt: r.QueuedAt.UTC(), StartedAt: utc(r.StartedAt), EndedAt: utc(r.EndedAt), Version: r.Version,
 	}
 }
