@@ -4,9 +4,9 @@ import "cairn/domain/event"
 
 // Stored says that the path has this content now.
 type Stored struct {
-	Path       event.Sealed  `json:"path"`
-	Digest     event.Sealed  `json:"sha256"` // hexadecimal SHA-256 of the content
-	Content    event.Content `json:"content"`
+	Path       event.Sealed  `json:"path"`       // relative, with / between folders
+	Digest     event.Sealed  `json:"sha256"`     // hexadecimal SHA-256 of the content
+	Content    event.Content `json:"content"`    // in the blob store
 	MediaType  string        `json:"media_type"` // as the content looks, such as text/plain
 	Executable bool          `json:"executable"` // it begins with #!
 }

@@ -35,17 +35,17 @@ type FileChange struct {
 	DiffCut      bool    `json:"diff_cut"`  // the diff is longer than what is kept of it
 }
 
-// ChangeTotals count the paths of a change set. Lines are those of text files that have a diff.
+// ChangeTotals count the paths of a change set.
 type ChangeTotals struct {
-	Files        int64 `json:"files"`
-	Added        int64 `json:"added"`
-	Modified     int64 `json:"modified"`
-	Deleted      int64 `json:"deleted"`
-	Renamed      int64 `json:"renamed"`
-	Mode         int64 `json:"mode"`
-	Type         int64 `json:"type"`
-	LinesAdded   int64 `json:"lines_added"`
-	LinesRemoved int64 `json:"lines_removed"`
+	Files        int64 `json:"files"`         // all paths that changed
+	Added        int64 `json:"added"`         // new ones
+	Modified     int64 `json:"modified"`      // with other content
+	Deleted      int64 `json:"deleted"`       // gone
+	Renamed      int64 `json:"renamed"`       // the same content at another path
+	Mode         int64 `json:"mode"`          // with other permissions alone
+	Type         int64 `json:"type"`          // a file became a link or a folder, or the other way round
+	LinesAdded   int64 `json:"lines_added"`   // of text files that have a diff
+	LinesRemoved int64 `json:"lines_removed"` // of text files that have a diff
 }
 
 func (t ChangeTotals) check(field string) error {

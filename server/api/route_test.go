@@ -102,7 +102,7 @@ func (w *world) session(t *testing.T, account event.ID, life time.Duration) (*pe
 // another one did.
 type target struct {
 	space, agent, conversation, run, member, session, file event.ID
-	slug, email, code                                string
+	slug, email, code                                      string
 }
 
 func (w *world) target(t *testing.T, op *operation, caller event.ID) target {
