@@ -14,9 +14,13 @@ import (
 // errEnded stops the loop of a run that was ended in the middle of a step.
 var errEnded = errors.New("ended")
 
-// end closes the sandbox, so that the next turn finds files that nobody changes any more, and ends the turn.
+// end closes the sandbox, so that the next turn finds files that nobody changes any more, records what the run did to
+// them, and ends the turn.
 func (l *loop) end(ending run.Ending) error {
 	if err := l.closeBox(); err != nil {
+		return err
+	}
+	if err := l.recordChanges(); err != nil {
 		return err
 	}
 	ending.Epoch = l.claim.Epoch
