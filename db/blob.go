@@ -89,17 +89,26 @@ func (s *BlobStore) PutStream(write func(io.Writer) error) (string, error) {
 		return "", err
 	}
 	name := hex.EncodeToString(sum.Sum(nil))
-	folder := filepath.Dir(s.path(name))
-	if err := errors.Join(temp.Sync(), os.MkdirAll(folder, 0o700)); err != nil {
-		return "", failed(err)
-	}
-	if err := os.Rename(temp.Name(), s.path(name)); err != nil {
-		return "", failed(err)
-	}
-	if err := errors.Join(syncFolder(folder), syncFolder(s.dir)); err != nil {
+	if err := errors.Join(temp.Sync(), s.publish(temp.Name(), name)); err != nil {
 		return "", failed(err)
 	}
 	return name, nil
+}
+
+// publish gives a whole file its name, for good.
+func (s *BlobStore) publish(temp, name string) error {
+	folder := filepath.Dir(s.path(name))
+	err := os.Mkdir(folder, 0o700)
+	if err == nil {
+		err = syncFolder(s.dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := os.Rename(temp, s.path(name)); err != nil {
+		return err
+	}
+	return syncFolder(folder)
 }
 
 // diskWriter remembers that the disk failed, and not the source.
