@@ -174,9 +174,20 @@ func TestSources(t *testing.T) {
 	at := "/spaces/" + w.team.Space.String() + "/conversations"
 	before := w.events(t)
 	for _, source := range []map[string]any{
-		{"kind": "git"}, {}, {"kind": "none", "folder": "docs"}, {"kind": "none", "root": "x"}, {"kind": "files", "root": "x"}, {"kind": "files", "folder": "../docs"}, {"kind": "files", "folder": "doc"},
-		{"kind": "files", "folder": "/docs"}, {"kind": "folder"}, {"kind": "folder", "root": "unknown"}, {"kind": "folder", "root": "code", "path": "/etc"}, {"kind": "folder", "root": "code", "path": "a/../../x"},
-		{"kind": "folder", "root": "code", "path": "..", "folder": "x"}, {"kind": "folder", "root": "code", "path": "a\x00"},
+		{"kind": "git"},
+		{},
+		{"kind": "none", "folder": "docs"},
+		{"kind": "none", "root": "x"},
+		{"kind": "files", "root": "x"},
+		{"kind": "files", "folder": "../docs"},
+		{"kind": "files", "folder": "doc"},
+		{"kind": "files", "folder": "/docs"},
+		{"kind": "folder"},
+		{"kind": "folder", "root": "unknown"},
+		{"kind": "folder", "root": "code", "path": "/etc"},
+		{"kind": "folder", "root": "code", "path": "a/../../x"},
+		{"kind": "folder", "root": "code", "path": "..", "folder": "x"},
+		{"kind": "folder", "root": "code", "path": "a\x00"},
 	} {
 		p.do("POST", at, map[string]any{"agent_id": w.team.Agent, "title": "T", "source": source}).problem(http.StatusUnprocessableEntity, "")
 	}
