@@ -89,7 +89,7 @@ type Hub struct {
 
 	mu       sync.Mutex
 	position int64 // up to which the tail has handed out
-	topics   map[event.ID]*topic
+	topics   map[Topic]*topic
 	conns    map[*conn]struct{}
 	words    map[event.ID]*words // by run: what is being said
 	opening  int                 // sockets that are not authenticated yet
@@ -108,7 +108,7 @@ func New(ctx context.Context, config Config) (*Hub, error) {
 	}
 	h := &Hub{
 		Config: config, frames: newFrames(config.DB), reading: make(chan struct{}, readers),
-		topics: map[event.ID]*topic{}, conns: map[*conn]struct{}{}, words: map[event.ID]*words{},
+		topics: map[Topic]*topic{}, conns: map[*conn]struct{}{}, words: map[event.ID]*words{},
 	}
 	if err := h.begin(ctx); err != nil {
 		return nil, fmt.Errorf("live: %w", err)

@@ -147,14 +147,14 @@ func (c *conn) readPage(s *sub) ([]event.Record, []frame, error) {
 	case <-c.ctx.Done():
 		return nil, nil, c.ctx.Err()
 	}
-	records, err := c.hub.DB.Since(c.ctx, s.sent, db.Scope{Topic: s.topic}, page)
+	records, err := c.hub.DB.Since(c.ctx, s.sent, s.topic.scope(), page)
 	if err != nil {
 		return nil, nil, err
 	}
 	frames := make([]frame, len(records))
 	for i := range records {
 		var fresh bool
-		if frames[i], fresh, err = c.hub.frames.of(c.ctx, &records[i]); err != nil {
+		if frames[i], fresh, err = c.hub.frames.of(c.ctx, &records[i], s.topic); err != nil {
 			return nil, nil, err
 		}
 		if fresh {
