@@ -17,6 +17,7 @@ type Account struct {
 	Email       *string
 	Name        *string
 	Erased      bool
+	Disabled    bool
 	OpenedAt    time.Time
 	Version     int64
 }

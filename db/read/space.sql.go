@@ -13,7 +13,7 @@ import (
 )
 
 const accountByID = `-- name: AccountByID :one
-SELECT id, account_kind, email, name, erased, opened_at, version FROM account WHERE id = $1
+SELECT id, account_kind, email, name, erased, disabled, opened_at, version FROM account WHERE id = $1
 `
 
 func (q *Queries) AccountByID(ctx context.Context, id event.ID) (Account, error) {
@@ -25,6 +25,7 @@ func (q *Queries) AccountByID(ctx context.Context, id event.ID) (Account, error)
 		&i.Email,
 		&i.Name,
 		&i.Erased,
+		&i.Disabled,
 		&i.OpenedAt,
 		&i.Version,
 	)

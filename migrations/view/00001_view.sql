@@ -21,6 +21,7 @@ CREATE TABLE account (
     email        text,
     name         text,
     erased       boolean     NOT NULL DEFAULT false,
+    disabled     boolean     NOT NULL DEFAULT false,
     opened_at    timestamptz NOT NULL,
     version      bigint      NOT NULL
 );
