@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	domain "cairn/domain/account"
 	"cairn/domain/event"
 	"cairn/domain/fault"
 	"cairn/server/auth"
@@ -55,7 +56,7 @@ func (a *API) login(ctx context.Context, in *loginIn) (*loginOut, error) {
 	}
 	// Whoever signs in again in one browser leaves no second session behind.
 	if c.session != nil && c.session.Account == session.Account {
-		if _, err := a.DB.ForgetSession(ctx, c.session.Account, c.session.ID); err != nil {
+		if _, err := a.DB.RevokeSession(ctx, c.session.Account, c.session.ID, domain.ReasonReplaced); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +69,7 @@ func (a *API) login(ctx context.Context, in *loginIn) (*loginOut, error) {
 
 func (a *API) logout(ctx context.Context, _ *struct{}) (*logoutOut, error) {
 	c := callOf(ctx)
-	if _, err := a.DB.ForgetSession(ctx, c.session.Account, c.session.ID); err != nil {
+	if _, err := a.DB.RevokeSession(ctx, c.session.Account, c.session.ID, domain.ReasonLogout); err != nil {
 		return nil, err
 	}
 	return &logoutOut{SetCookie: *auth.ClearCookie(c.request)}, nil

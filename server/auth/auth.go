@@ -3,7 +3,7 @@
 //
 //	code (one hour, once) ----\
 //	                           login --> session (30 days after its last use) --> ended
-//	password (argon2id) ------/                                    by logout, revocation or a new password
+//	password (argon2id) ------/          by logout, revocation, a new password, or when the account is disabled
 //
 // A session is a random token of 256 bits in a cookie. The vault keeps its SHA-256 and nothing else of it; no
 // secret is ever in an event, in a URL or in a log line. A wrong address, a wrong password and a wrong code get
@@ -88,7 +88,11 @@ func (a *Auth) Login(ctx context.Context, try Attempt) (db.Session, string, erro
 	if !right {
 		return db.Session{}, "", errWrong
 	}
-	return a.open(ctx, id, method, try.Client)
+	session, token, err := a.open(ctx, id, method, try.Client)
+	if fault.HasCode(err, "account_disabled") || fault.HasCode(err, "account_not_found") {
+		err = errWrong // nobody learns that a credential was right
+	}
+	return session, token, err
 }
 
 func (a *Auth) open(ctx context.Context, id event.ID, method, client string) (db.Session, string, error) {
@@ -132,7 +136,7 @@ func (a *Auth) Session(r *http.Request) (*db.Session, error) {
 		return nil, nil
 	}
 	row, err := a.db.Read().AccountByID(r.Context(), s.Account)
-	if db.IsNotFound(err) || err == nil && row.Erased {
+	if db.IsNotFound(err) || err == nil && (row.Erased || row.Disabled) {
 		return nil, nil
 	}
 	if err != nil {

@@ -168,6 +168,16 @@ func concerns(r *event.Record) bool {
 	case (space.MemberRemoved{}).Kind(), (space.MemberRoleChanged{}).Kind(), (space.Erased{}).Kind():
 		return true
 	}
+	return shutsOut(r)
+}
+
+// shutsOut reports whether an event may end sessions of its account. A refusal that is recorded does not: there may be
+// many of them.
+func shutsOut(r *event.Record) bool {
+	switch r.Kind {
+	case (account.ActionDenied{}).Kind(), (account.DenialsCounted{}).Kind():
+		return false
+	}
 	return strings.HasPrefix(r.Kind, account.Kind+".")
 }
 
@@ -177,7 +187,7 @@ func (h *Hub) reconsider(r *event.Record) {
 		h.frames.forget()
 		clear(h.words)
 	}
-	if strings.HasPrefix(r.Kind, account.Kind+".") {
+	if shutsOut(r) {
 		for c := range h.conns {
 			if c.account == r.StreamID {
 				c.doubt()
