@@ -178,6 +178,30 @@ func (q *Queries) SpaceRole(ctx context.Context, arg SpaceRoleParams) (string, e
 	return role, err
 }
 
+const streamOwner = `-- name: StreamOwner :one
+SELECT s.space_id, m.role FROM log.stream s
+LEFT JOIN membership m ON m.space_id = s.space_id AND m.account_id = $1
+WHERE s.id = $2 AND s.space_id <> '00000000-0000-0000-0000-000000000000'
+`
+
+type StreamOwnerParams struct {
+	AccountID event.ID
+	ID        event.ID
+}
+
+type StreamOwnerRow struct {
+	SpaceID event.ID
+	Role    *string
+}
+
+// The space that owns a stream, and the account's role in it; null for strangers. No row for what belongs to no space.
+func (q *Queries) StreamOwner(ctx context.Context, arg StreamOwnerParams) (StreamOwnerRow, error) {
+	row := q.db.QueryRow(ctx, streamOwner, arg.AccountID, arg.ID)
+	var i StreamOwnerRow
+	err := row.Scan(&i.SpaceID, &i.Role)
+	return i, err
+}
+
 const topicAccess = `-- name: TopicAccess :one
 SELECT s.kind, s.space_id, sp.erased, m.role
 FROM log.stream s

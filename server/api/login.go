@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	domain "cairn/domain/account"
@@ -52,6 +53,9 @@ func (a *API) login(ctx context.Context, in *loginIn) (*loginOut, error) {
 		Email: in.Body.Email, Code: in.Body.Code, Password: in.Body.Password, Address: c.request.RemoteAddr, Client: c.request.UserAgent(),
 	})
 	if err != nil {
+		if no, ok := errors.AsType[*auth.Refused](err); ok {
+			c.named = no.Account
+		}
 		return nil, err
 	}
 	// Whoever signs in again in one browser leaves no second session behind.

@@ -60,8 +60,24 @@ type Attempt struct {
 	Client                string // User-Agent
 }
 
-// errWrong is the one answer to everything that does not sign in.
+// errWrong says no more than that.
 var errWrong = fault.New(fault.Denied, "login_refused", "e-mail, code and password do not belong together, or the code was used or is older than an hour: check them, or ask the operator for a new code")
+
+// Refused is the one answer to everything that does not sign in, with what is for the records alone.
+type Refused struct {
+	*fault.Fault
+	Account event.ID // that holds the address
+}
+
+// Unwrap gives the fault to those who only know faults.
+func (r *Refused) Unwrap() error { return r.Fault }
+
+func refused(id event.ID) error {
+	if id.IsZero() {
+		return errWrong
+	}
+	return &Refused{Fault: errWrong, Account: id}
+}
 
 // Login answers a new session and the token for its cookie. A token that the caller brought along is never
 // taken over: nobody can plant a session that another person then signs in to.
@@ -86,11 +102,11 @@ func (a *Auth) Login(ctx context.Context, try Attempt) (db.Session, string, erro
 		return db.Session{}, "", err
 	}
 	if !right {
-		return db.Session{}, "", errWrong
+		return db.Session{}, "", refused(id)
 	}
 	session, token, err := a.open(ctx, id, method, try.Client)
 	if fault.HasCode(err, "account_disabled") || fault.HasCode(err, "account_not_found") {
-		err = errWrong // nobody learns that a credential was right
+		err = refused(id) // nobody learns that a credential was right
 	}
 	return session, token, err
 }

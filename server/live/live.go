@@ -49,6 +49,9 @@ type Config struct {
 	Patience   time.Duration // for an authentication, a pong, or a write to finish; 10 s
 	Recheck    time.Duration // how often a socket's credential is looked at again; 15 s
 
+	// Denied, when not nil, is told of a topic that an account asked for and may not watch, or that does not exist.
+	Denied func(account event.ID, topic Topic)
+
 	// Lag, when not nil, is told how old the newest event of each batch was when it was handed out.
 	Lag func(time.Duration)
 }

@@ -187,6 +187,9 @@ func (c *conn) checkAccess(out *outgoing, s *sub) (ended bool, err error) {
 	code := "access_ended"
 	if first {
 		code = "not_found"
+		if c.hub.Denied != nil {
+			c.hub.Denied(c.account, s.topic)
+		}
 	}
 	out.add(encode(endedFrame{"ended", s.topic, s.sent, code, "there is no such topic that you may watch"}))
 	c.hub.stats.ended.Add(1)
