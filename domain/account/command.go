@@ -55,7 +55,7 @@ func (Disable) Name() string { return "account.disable" }
 func (c Disable) Streams() []event.Ref { return []event.Ref{Stream(c.Account)} }
 
 // Answer implements event.Command.
-func (c Disable) Answer() any { return Answer{Account: c.Account} }
+func (c Disable) Answer() any { return Answer(c) }
 
 // Enable lets a disabled account sign in again. Only the operator may.
 type Enable struct {
@@ -69,7 +69,7 @@ func (Enable) Name() string { return "account.enable" }
 func (c Enable) Streams() []event.Ref { return []event.Ref{Stream(c.Account)} }
 
 // Answer implements event.Command.
-func (c Enable) Answer() any { return Answer{Account: c.Account} }
+func (c Enable) Answer() any { return Answer(c) }
 
 // OpenSession records that the account signed in. The caller has checked its credential.
 type OpenSession struct {
