@@ -52,11 +52,11 @@ function Who({ me }: { me: Me }) {
       <dl className="grid gap-3 text-sm sm:grid-cols-2">
         <div>
           <dt className="text-muted">{t("account.name")}</dt>
-          <dd>{me.name ?? t("account.erased")}</dd>
+          <dd>{me.name ?? t("ui.erased")}</dd>
         </div>
         <div>
           <dt className="text-muted">{t("account.email")}</dt>
-          <dd className="break-words">{me.email ?? t("account.erased")}</dd>
+          <dd className="break-words">{me.email ?? t("ui.erased")}</dd>
         </div>
         <div className="sm:col-span-2">
           <dt className="text-muted">{t("account.id")}</dt>

@@ -39,7 +39,7 @@ function Differences({ a, b }: { a: Agent; b: Agent }) {
   const { t } = useTranslation()
   const format = useFormat()
   const facts: [string, string, string][] = [
-    [t("agent.name"), a.name ?? t("agent.erased"), b.name ?? t("agent.erased")],
+    [t("agent.name"), a.name ?? t("ui.erased"), b.name ?? t("ui.erased")],
     [t("agent.model"), a.model, b.model],
     [t("agent.tools"), a.tools.join(", "), b.tools.join(", ")],
     ...limitNames.map((name): [string, string, string] => [t(`agent.limit.${name}`), format.number(a.limits[name]), format.number(b.limits[name])]),

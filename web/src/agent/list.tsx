@@ -43,7 +43,7 @@ export function AgentList() {
               <li key={a.agent_id} className={rowClass}>
                 <Icon name="agent" className="text-muted" />
                 <Link data-row to="/s/$space/agents/$id" params={{ space: spaceName(space), id: a.agent_id }} className={rowLinkClass}>
-                  {a.name ?? t("agent.erased")}
+                  {a.name ?? t("ui.erased")}
                 </Link>
                 <span className="ml-auto max-w-32 truncate font-mono text-xs text-muted">{a.model}</span>
                 <span className="hidden text-xs whitespace-nowrap text-muted sm:inline">{t("agent.revision", { number: format.number(a.revision) })}</span>

@@ -33,7 +33,7 @@ export function AgentPage() {
   return (
     <>
       <PageHead
-        title={agent ? (agent.name ?? t("agent.erased")) : t("agent.one")}
+        title={agent ? (agent.name ?? t("ui.erased")) : t("agent.one")}
         above={
           <Link to="/s/$space/agents" params={{ space: spaceName(space) }} className="text-sm text-muted hover:underline">
             {t("agent.title")}
@@ -78,7 +78,7 @@ function Now({ agent }: { agent: Agent }) {
             {agent.instructions}
           </pre>
         ) : (
-          <p className="text-muted">{agent.instructions === null ? t("agent.erased") : t("agent.no_instructions")}</p>
+          <p className="text-muted">{agent.instructions === null ? t("ui.erased") : t("agent.no_instructions")}</p>
         )}
       </section>
       <dl className="grid content-start gap-x-4 gap-y-2 text-sm">
