@@ -35,19 +35,19 @@ export function ConversationList() {
   const create = mayWork(space) && (
     <Button kind="primary" onClick={() => setNew(true)}>
       <Icon name="plus" />
-      {t("conversation.create")}
+      {t("conversation.list.create")}
     </Button>
   )
   return (
     <>
-      <PageHead title={t("conversation.title")}>{!empty || filtered ? create : null}</PageHead>
+      <PageHead title={t("conversation.list.title")}>{!empty || filtered ? create : null}</PageHead>
       {(!empty || filtered) && (
         <ToolBar>
           <SearchQuery label={t("ui.search_titles")} value={q} onSearch={(next) => void navigate({ search: (s) => ({ ...s, q: next }), replace: true })} />
           <SelectBox label={t("ui.state_filter")} value={state ?? ""} onChange={(e) => void navigate({ search: (s) => ({ ...s, state: (e.target.value || undefined) as typeof state }), replace: true })}>
             <option value="">{t("ui.any_state")}</option>
-            <option value="active">{t("conversation.active")}</option>
-            <option value="idle">{t("conversation.idle")}</option>
+            <option value="active">{t("conversation.list.active")}</option>
+            <option value="idle">{t("conversation.list.idle")}</option>
           </SelectBox>
           <AgentFilter value={agent} onChoose={(next) => void navigate({ search: (s) => ({ ...s, agent: next }), replace: true })} />
         </ToolBar>
@@ -58,12 +58,12 @@ export function ConversationList() {
         ) : filtered ? (
           <p className="px-4 py-8 text-center text-muted sm:px-6">{t("ui.nothing_found")}</p>
         ) : (
-          <Empty icon="conversation" title={t("conversation.none.title")} action={create || undefined}>
-            {t("conversation.none.about")}
+          <Empty icon="conversation" title={t("conversation.list.none.title")} action={create || undefined}>
+            {t("conversation.list.none.about")}
           </Empty>
         )}
       </Loaded>
-      <Dialog wide open={opening === true && mayWork(space)} onClose={() => setNew(false)} title={t("conversation.create")}>
+      <Dialog wide open={opening === true && mayWork(space)} onClose={() => setNew(false)} title={t("conversation.list.create")}>
         <Create agent={agent} onCancel={() => setNew(false)} onDone={(id) => void navigate({ to: "/s/$space/conversations/$id", params: { space: spaceName(space), id } })} />
       </Dialog>
     </>
@@ -76,7 +76,7 @@ function Listing({ pages }: { pages: ReturnType<typeof usePages<Awaited<ReturnTy
   const space = useSpace()
   const agentName = useAgentName(space.space_id)
   return (
-    <Rows label={t("conversation.title")} paged={pages}>
+    <Rows label={t("conversation.list.title")} paged={pages}>
       {pages.items.map((c) => (
         <li key={c.conversation_id} className={rowClass}>
           <Icon name="conversation" className="text-muted" />
@@ -85,7 +85,7 @@ function Listing({ pages }: { pages: ReturnType<typeof usePages<Awaited<ReturnTy
           </Link>
           <span className="ml-auto flex shrink-0 items-center gap-3 text-xs text-muted">
             {c.active_run_id && <State of="running" />}
-            {c.waiting > 0 && <span className="hidden sm:inline">{t("conversation.waiting", { count: c.waiting })}</span>}
+            {c.waiting > 0 && <span className="hidden sm:inline">{t("conversation.list.waiting", { count: c.waiting })}</span>}
             <span className="hidden max-w-32 truncate sm:inline">{agentName(c.agent_id)}</span>
             <time dateTime={c.changed_at} title={format.dateTime(c.changed_at)} className="w-20 text-right whitespace-nowrap">
               {format.ago(c.changed_at)}
@@ -115,7 +115,7 @@ function Create({ agent, onCancel, onDone }: { agent: string | undefined; onCanc
       <AgentField value={agent_id} onChange={setChosen} />
       <SourceField space={space_id} value={source} onChange={setSource} />
       <TextArea
-        label={t("conversation.message")}
+        label={t("conversation.list.message")}
         hint={t("ui.ctrl_enter")}
         required
         rows={6}
@@ -128,7 +128,7 @@ function Create({ agent, onCancel, onDone }: { agent: string | undefined; onCanc
       <div className="flex justify-end gap-2">
         <Button onClick={onCancel}>{t("ui.keep")}</Button>
         <Button type="submit" kind="primary" busy={sending} disabled={!agent_id}>
-          {t("conversation.start")}
+          {t("conversation.list.start")}
         </Button>
       </div>
     </form>
