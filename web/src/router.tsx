@@ -147,6 +147,7 @@ export const router = createRouter({
   defaultPreloadStaleTime: 0,
   scrollRestoration: false, // the frame's pages scroll inside
   defaultNotFoundComponent: NotFound,
+  defaultErrorComponent: RouteProblem,
 })
 
 declare module "@tanstack/react-router" {

@@ -1,14 +1,31 @@
-import { mkdirSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { mkdirSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
 import { type Browser, type BrowserContext, chromium as engine, type Page } from "playwright-core"
 import { afterAll, beforeAll, expect, inject } from "vitest"
-import { chromium } from "./setup"
+import { binary, chromium } from "./setup"
 
 export const server = inject("server")
 
-/** The texts of a language, as the pages show them. */
 export type Language = "en" | "zh"
+
+/** The texts of a language, as the pages show them: t("task.title"). */
+export function texts(language: Language): (key: string, put?: Record<string, string>) => string {
+  return (key, put = {}) => {
+    const [folder, ...path] = key.split(".")
+    const catalogue: unknown = JSON.parse(readFileSync(fileURLToPath(new URL(`../src/${folder}/text.${language}.json`, import.meta.url)), "utf8"))
+    const text = path.reduce((at, part) => (at as Record<string, unknown> | undefined)?.[part], catalogue)
+    if (typeof text !== "string") throw new Error(`no text ${key} in ${language}`)
+    return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => put[name] ?? "")
+  }
+}
+
+/** A fresh code for the first account: each works once. */
+export function newCode(): string {
+  const told = execFileSync(binary, ["admin", "login", server!.email, "--data", server!.data, "--output", "json"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
+  return (JSON.parse(told) as { code: string }).code
+}
 
 let browser: Browser
 
@@ -46,7 +63,7 @@ const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js")
 
 /** Holds the page against the rules of axe; none may be broken. */
 export async function accessible(page: Page, where: string) {
-  await page.evaluate((await import("node:fs")).readFileSync(axe, "utf8"))
+  await page.evaluate(readFileSync(axe, "utf8"))
   const broken = await page.evaluate(async () => {
     const { violations } = await (globalThis as unknown as { axe: { run: (o: unknown) => Promise<{ violations: { id: string; nodes: { html: string; failureSummary?: string }[] }[] }> } }).axe.run({ resultTypes: ["violations"] })
     return violations.map((v) => ({ id: v.id, at: v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 200)} ${n.failureSummary ?? ""}`) }))
@@ -63,6 +80,27 @@ export async function fits(page: Page, where: string) {
     return { page: document.documentElement.scrollWidth > most, out: out.slice(0, 3).map((e) => e.outerHTML.slice(0, 160)) }
   })
   expect(wide, where).toEqual({ page: false, out: [] })
+}
+
+/** Signs in with a fresh code, over REST: the context has the session then. */
+export async function signIn(page: Page): Promise<void> {
+  const answer = await page.request.post("/api/v1/login", { data: { email: server!.email, code: newCode() } })
+  expect(answer.status()).toBe(200)
+}
+
+/** Asks the server as whoever is signed in, and expects what is good. */
+export async function ask<T>(page: Page, method: "GET" | "POST" | "PATCH", path: string, data?: unknown): Promise<T> {
+  const answer = await page.request.fetch(`/api/v1${path}`, { method, data })
+  if (!answer.ok()) throw new Error(`${method} ${path}: ${answer.status()} ${await answer.text()}`)
+  return (await answer.json()) as T
+}
+
+/** Waits for the end of a run; the test's time bounds it. */
+export async function ended(page: Page, run: string): Promise<void> {
+  for (;;) {
+    if ((await ask<{ ended_at: string | null }>(page, "GET", `/runs/${run}`)).ended_at) return
+    await page.waitForTimeout(300)
+  }
 }
 
 const shots = process.env.CAIRN_SHOTS ?? fileURLToPath(new URL("../.build/shots/", import.meta.url))

@@ -29,7 +29,7 @@ export function AgentForm({ from = blank, submit, busy, problem, onSubmit, onCan
   const choices = models && model && !models.includes(model) ? [model, ...models] : (models ?? [model])
   return (
     <form onSubmit={send} className="flex flex-col gap-4">
-      <TextField label={t("agent.name")} required maxLength={200} value={body.name} onChange={(e) => change({ name: e.target.value })} error={problem?.field("name")} autoFocus />
+      <TextField label={t("agent.name")} required maxLength={200} value={body.name} onChange={(e) => change({ name: e.target.value })} error={problem?.field("name")} data-first />
       <SelectField label={t("agent.model")} hint={model === "demo" ? t("agent.demo") : undefined} value={model} onChange={(e) => change({ model: e.target.value })} error={problem?.field("model")}>
         {choices.map((name) => (
           <option key={name}>{name}</option>

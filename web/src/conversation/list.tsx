@@ -122,7 +122,7 @@ function Create({ agent, onCancel, onDone }: { agent: string | undefined; onCanc
         value={message}
         onChange={(e) => setMessage(e.target.value)}
         onKeyDown={(e) => (e.ctrlKey || e.metaKey) && e.key === "Enter" && submit()}
-        autoFocus
+        data-first
       />
       {problem && <ProblemNote problem={problem} />}
       <div className="flex justify-end gap-2">

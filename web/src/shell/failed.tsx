@@ -4,7 +4,7 @@ import { problemOf } from "../api/problem"
 import { PageHead } from "../ui/page"
 import { ProblemNote } from "../ui/problem"
 
-/** A page that could not be loaded or shown. */
+/** A page that could not be loaded or shown. The frame around it stays. */
 export function RouteProblem({ error, reset }: { error: unknown; reset: () => void }) {
   const { t } = useTranslation()
   const router = useRouter()
@@ -13,11 +13,11 @@ export function RouteProblem({ error, reset }: { error: unknown; reset: () => vo
     void router.invalidate()
   }
   return (
-    <main className="mx-auto max-w-2xl">
+    <div className="mx-auto max-w-2xl">
       <PageHead title={t("shell.failed")} />
       <div className="px-4 sm:px-6">
         <ProblemNote problem={problemOf(error)} again={again} />
       </div>
-    </main>
+    </div>
   )
 }

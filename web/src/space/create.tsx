@@ -41,7 +41,7 @@ function Form({ onDone }: { onDone: () => void }) {
   }
   return (
     <form onSubmit={submit} className="flex flex-col gap-4">
-      <TextField label={t("space.name")} required maxLength={200} value={name} onChange={(e) => setName(e.target.value)} autoFocus />
+      <TextField label={t("space.name")} required maxLength={200} value={name} onChange={(e) => setName(e.target.value)} data-first />
       <TextField label={t("space.slug")} hint={t("space.slug_rule")} required maxLength={63} pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?" value={body.slug} onChange={(e) => setSlug(e.target.value)} spellCheck={false} autoCapitalize="none" />
       {problem && <ProblemNote problem={problem} />}
       <div className="flex justify-end gap-2">

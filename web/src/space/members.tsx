@@ -120,7 +120,7 @@ function Add({ onDone }: { onDone: () => void }) {
   }
   return (
     <form onSubmit={submit} className="flex flex-col gap-4">
-      <TextField label={t("space.members.account")} hint={t("space.members.account_hint")} error={problem?.field("account_id")} required pattern="\s*[0-9a-fA-F\-]{36}\s*" value={account} onChange={(e) => setAccount(e.target.value)} spellCheck={false} autoFocus className="font-mono" />
+      <TextField label={t("space.members.account")} hint={t("space.members.account_hint")} error={problem?.field("account_id")} required pattern="\s*[0-9a-fA-F\-]{36}\s*" value={account} onChange={(e) => setAccount(e.target.value)} spellCheck={false} data-first className="font-mono" />
       <SelectField label={t("space.members.role")} hint={t(`space.role_about.${role}`)} value={role} onChange={(e) => setRole(e.target.value as Role)}>
         {grantable(space).map((r) => (
           <option key={r} value={r}>

@@ -83,10 +83,10 @@ function Listing({ pages }: { pages: ReturnType<typeof usePages<Awaited<ReturnTy
       {pages.items.map((task) => (
         <li key={task.task_id} className={rowClass}>
           <span className="w-6 shrink-0 sm:w-28">
-            <span className="sm:hidden">
+            <span className="flex sm:hidden">
               <State of={task.state} short />
             </span>
-            <span className="hidden sm:inline">
+            <span className="hidden sm:flex">
               <State of={task.state} />
             </span>
           </span>
@@ -122,7 +122,7 @@ function Create({ onCancel, onDone }: { onCancel: () => void; onDone: (id: strin
   }
   return (
     <form onSubmit={submit} className="flex flex-col gap-4">
-      <TextField label={t("task.name")} required maxLength={200} value={title} onChange={(e) => setTitle(e.target.value)} error={problem?.field("title")} autoFocus />
+      <TextField label={t("task.name")} required maxLength={200} value={title} onChange={(e) => setTitle(e.target.value)} error={problem?.field("title")} data-first />
       <TextArea label={t("task.prompt")} hint={t("ui.ctrl_enter")} required rows={6} value={prompt} onChange={(e) => setPrompt(e.target.value)} onKeyDown={(e) => (e.ctrlKey || e.metaKey) && e.key === "Enter" && submit()} />
       <AgentField value={agent_id} onChange={setChosen} />
       <SourceField space={space_id} value={source} onChange={setSource} />

@@ -9,7 +9,8 @@ type DialogProps = { open: boolean; onClose: () => void; title: string; children
 
 /**
  * A modal dialog: the browser's own, which keeps the focus inside, closes with Escape and gives the focus back.
- * What is in it is made anew each time it opens.
+ * What is in it is made anew each time it opens. The focus begins at what is marked data-first: the browser does not know of
+ * React's autoFocus.
  */
 export function Dialog({ open, onClose, title, children, wide = false }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null)
@@ -17,8 +18,10 @@ export function Dialog({ open, onClose, title, children, wide = false }: DialogP
   const { t } = useTranslation()
   useEffect(() => {
     const dialog = ref.current
-    if (open && dialog && !dialog.open) dialog.showModal()
-    else if (!open && dialog?.open) dialog.close()
+    if (open && dialog && !dialog.open) {
+      dialog.showModal()
+      dialog.querySelector<HTMLElement>("[data-first]")?.focus()
+    } else if (!open && dialog?.open) dialog.close()
   }, [open])
   return (
     <dialog
@@ -65,7 +68,7 @@ export function Confirm({ open, onClose, title, children, action, onConfirm, bus
         <div>{children}</div>
         {problem && <ProblemNote problem={problem} />}
         <div className="flex justify-end gap-2">
-          <Button autoFocus onClick={onClose}>
+          <Button data-first onClick={onClose}>
             {t("ui.keep")}
           </Button>
           <Button kind="danger" busy={busy} onClick={onConfirm}>
