@@ -35,7 +35,7 @@ var plainStrings = map[string]string{
 
 // codes are names of fields whose rules allow nothing but a short code, name or host.
 var codes = []string{
-	"account_kind", "backend", "call", "claim_kind", "code", "finish", "grade", "host", "id", "kind", "model",
+	"account_kind", "backend", "blob", "call", "claim_kind", "code", "finish", "grade", "host", "id", "kind", "media_type", "model",
 	"outcome", "owner_kind", "queue", "role", "root", "tool", "tools[]", "worker",
 }
 

@@ -33,6 +33,7 @@ type Options struct {
 	DB      *db.DB
 	Auth    *auth.Auth
 	Models  []string // names that agents and messages may use
+	Roots   []string // names of folders that runs may start from; workers know where they are
 	Version string   // of Cairn
 	Log     *slog.Logger
 }
@@ -64,7 +65,7 @@ func New(o Options, mux *http.ServeMux) (*API, error) {
 	a.huma.UseMiddleware(a.requireSession, a.refuseUnknownQuery)
 	for _, routes := range []func(){
 		a.loginRoutes, a.meRoutes, a.spaceRoutes, a.membershipRoutes, a.agentRoutes, a.conversationRoutes, a.messageRoutes,
-		a.taskRoutes, a.runRoutes, a.eventRoutes, a.modelRoutes,
+		a.taskRoutes, a.runRoutes, a.eventRoutes, a.modelRoutes, a.fileRoutes, a.sourceRoutes, a.changesRoutes,
 	} {
 		routes()
 	}
