@@ -14,6 +14,8 @@ export interface EventData {
   "conversation.message_posted": ConversationMessagePosted
   "conversation.turn_started": ConversationTurnStarted
   "conversation.turn_ended": ConversationTurnEnded
+  "file.stored": FileStored
+  "file.removed": FileRemoved
   "run.queued": RunQueued
   "run.started": RunStarted
   "run.sandbox_prepared": RunSandboxPrepared
@@ -21,6 +23,7 @@ export interface EventData {
   "run.tool_called": RunToolCalled
   "run.tool_returned": RunToolReturned
   "run.cancel_requested": RunCancelRequested
+  "run.changes_recorded": RunChangesRecorded
   "run.worker_lost": RunWorkerLost
   "run.released": RunReleased
   "run.succeeded": RunSucceeded
@@ -31,6 +34,9 @@ export interface EventData {
   "space.member_role_changed": SpaceMemberRoleChanged
   "space.member_removed": SpaceMemberRemoved
   "space.erased": SpaceErased
+  "task.opened": TaskOpened
+  "task.attempt_started": TaskAttemptStarted
+  "task.attempt_ended": TaskAttemptEnded
 }
 
 export type EventKind = keyof EventData
@@ -76,11 +82,27 @@ export interface ClaimTaken {
 export interface ClaimReleased {
 }
 
+/** Content refers to bytes in the blob store that are too many for a sealed field: a file, a list of files. They are encrypted under the key of a space, so that destroying it erases them too. The reference itself says nothing of them but their number. The zero Content is none. */
+export interface EventContent {
+  key: string
+  blob: string
+  size: number
+}
+
+/** Files are pinned: what the manifest lists never changes, whatever becomes of the space's files. */
+export interface RunFiles {
+  folder: Sealed
+  manifest: EventContent
+  count: number
+  bytes: number
+}
+
 /** Source is what the workspace starts from. A worker mounts only what lies in a root of that name that it was configured with: the path alone gives no right to anything. */
 export interface RunSource {
   kind: string
   root: string
   path: string
+  files: RunFiles
 }
 
 /** Mount is a tool chain that is mounted read-only. A worker mounts only what it was configured to offer. */
@@ -123,10 +145,24 @@ export interface ConversationTurnEnded {
   outcome: "queued" | "starting" | "running" | "succeeded" | "failed" | "cancelled"
 }
 
+/** Stored says that the path has this content now. */
+export interface FileStored {
+  path: Sealed
+  sha256: Sealed
+  content: EventContent
+  media_type: string
+  executable: boolean
+}
+
+/** Removed says that the space has no file at the path any more. */
+export interface FileRemoved {
+}
+
 /** Queued says that the run exists, with everything pinned that it needs. */
 export interface RunQueued {
-  conversation: string
-  turn: string
+  conversation?: string
+  turn?: string
+  task?: string
   agent: string
   revision: number
   model: string
@@ -137,6 +173,9 @@ export interface RunQueued {
   source: RunSource
   mounts: RunMount[]
   queue: string
+  attempt?: number
+  retry_of?: string
+  continues?: string
 }
 
 /** Started says that a worker claimed the run under a new epoch. */
@@ -212,11 +251,35 @@ export interface RunCancelRequested {
   reason: string
 }
 
+/** ChangeTotals count the paths of a change set. */
+export interface RunChangeTotals {
+  files: number
+  added: number
+  modified: number
+  deleted: number
+  renamed: number
+  mode: number
+  type: number
+  lines_added: number
+  lines_removed: number
+}
+
+/** ChangesRecorded says what the run did to the files of its workspace. It comes before the end of every run that had a sandbox, unless nobody could look at the files. */
+export interface RunChangesRecorded {
+  epoch: number
+  totals: RunChangeTotals
+  items: EventContent | null
+  diffs: EventContent | null
+  truncated: boolean
+  duration_us: number
+}
+
 /** WorkerLost says that the claim was taken back and the run waits for another worker. */
 export interface RunWorkerLost {
   epoch: number
   worker: string
   queue: string
+  task?: string
 }
 
 /** Released says that a draining worker handed the run back. */
@@ -224,6 +287,7 @@ export interface RunReleased {
   epoch: number
   worker: string
   queue: string
+  task?: string
 }
 
 /** Succeeded ends the run with an answer. */
@@ -272,4 +336,30 @@ export interface SpaceMemberRemoved {
 
 /** Erased says that the space's key is to be destroyed: all its content reads as erased from now on. */
 export interface SpaceErased {
+}
+
+/** Opened says that a task exists. */
+export interface TaskOpened {
+  agent: string
+  title: Sealed
+  prompt: Sealed
+  model: string
+  source: RunSource
+  mounts: RunMount[]
+  queue: string
+}
+
+/** AttemptStarted says that a new run works on the task and may be claimed. */
+export interface TaskAttemptStarted {
+  run: string
+  attempt: number
+  retry_of?: string
+  continues?: string
+  queue: string
+}
+
+/** AttemptEnded says how the attempt's run ended. */
+export interface TaskAttemptEnded {
+  run: string
+  outcome: "queued" | "starting" | "running" | "succeeded" | "failed" | "cancelled"
 }
