@@ -30,9 +30,10 @@ test: build ## Run all tests (under ten minutes)
 check: lint ## Lint, and see that generated code is up to date
 	@$(TOOL) sqlc diff
 
-gen: ## Generate the code of the SQL queries, and docs/reference/events.md
+gen: ## Generate the code of the SQL queries, docs/reference/events.md, and what the browser's fold is held against
 	@$(TOOL) sqlc generate
 	@$(GO) test -count=1 -run '^TestEventsReference$$' . -update
+	@$(GO) test -count=1 -run '^TestBrowserPrefixes$$' ./domain/catalog -update
 
 lint: ## Format, vet, staticcheck
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go' | grep -vE '^db/(internal|read)/')); \
