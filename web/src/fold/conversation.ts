@@ -63,7 +63,7 @@ export function foldConversation(c: Conversation, e: LogEvent): Conversation {
     case "conversation.turn_ended":
       return { ...next, turns: withTurn(c.turns, str(d.turn), e, { state: str(d.outcome) as TurnState }) }
     default:
-      return { ...next, positions: [...c.positions, e.position] }
+      return c.positions.includes(e.position) ? next : { ...next, positions: [...c.positions, e.position] }
   }
 }
 
@@ -87,15 +87,22 @@ function withPosted(turns: Turn[], e: LogEvent, d: Data): Turn[] {
 function withTurn(turns: Turn[], id: string, e: LogEvent, changed: Partial<Turn>): Turn[] {
   const at = turns.findLastIndex((t) => t.turn === id)
   const old = turns[at]
-  if (!old) return turns
+  if (!old || old.positions.includes(e.position)) return turns
   const forward = changed.state && rank(changed.state) > rank(old.state) ? changed : {}
   return turns.with(at, { ...old, ...forward, positions: [...old.positions, e.position] })
 }
 
 /**
- * Takes in turns that were read as a whole, of a moment at or after everything that was folded when they were
- * asked for. A turn's state only goes forward, so a page that read it earlier and events that come later agree.
+ * Folds what came while a page of turns was being read, once the page is taken in: an event may have been of a
+ * turn that only the page has, and the page may be of a moment before the event. What is folded already stays.
  */
+export function refold(c: Conversation, events: readonly LogEvent[]): Conversation {
+  const { version } = c
+  const folded = events.reduce((next, e) => foldConversation({ ...next, version: e.version - 1 }, e), c)
+  return { ...folded, version }
+}
+
+/** Takes in turns that were read as a whole. A turn's state only goes forward: it is never taken back. */
 export function withPage(c: Conversation, page: Turn[]): Conversation {
   const known = new Map(c.turns.map((turn) => [turn.turn, turn]))
   for (const turn of page) {
