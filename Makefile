@@ -8,8 +8,13 @@ HAND := sandbox/hand/bin/hand
 # Stops the PostgreSQL that tests shared, whatever they answered.
 STOP_TEST := $(GO) run ./db/embedded/testcluster/stop
 TEST_FLAGS ?=
+NPM := npm --prefix web
+# What the Portal is built from.
+PORTAL := $(shell find web/src web/public web/build -type f ! -name '*.test.ts*') web/index.html web/vite.config.ts web/package.json
 
-.PHONY: help run build hand test check gen lint bench torture clean
+NODE_MODULES := web/node_modules/.ready
+
+.PHONY: help run build web hand test check gen lint bench torture clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -17,23 +22,40 @@ help: ## List the targets
 run: build ## Build and run everything; Ctrl-C stops it
 	@exec ./bin/cairn up
 
-build: hand ## Build bin/cairn
+build: hand web ## Build bin/cairn
 	@mkdir -p bin
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/cairn ./cmd/cairn
+
+web: web/dist/index.html ## Build the Portal into web/dist (needs Node 20.19 or later)
+
+web/dist/index.html: $(NODE_MODULES) $(PORTAL)
+	@$(NPM) run -s build
+
+# Fetched again only when the lock changed.
+$(NODE_MODULES): web/package-lock.json
+	@command -v npm >/dev/null || { echo "npm was not found: install Node 20.19 or later, the Portal is built with it" >&2; exit 1; }
+	@$(NPM) ci --silent
+	@touch $@
 
 hand: ## Build the small static program that serves tools inside sandboxes
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(HAND) ./sandbox/hand/cmd
 
 test: build ## Run all tests (under ten minutes)
-	@status=0; $(GO) test -timeout 9m $(TEST_FLAGS) ./... || status=$$?; $(STOP_TEST) || status=1; exit $$status
+	@status=0; $(GO) test -timeout 9m $(TEST_FLAGS) ./... || status=$$?; $(STOP_TEST) || status=1; \
+	$(NPM) run -s test || status=$$?; $(NPM) run -s test:browser || status=$$?; exit $$status
 
-check: lint ## Lint, and see that generated code is up to date
+check: lint web ## Lint, and see that generated code is up to date and the Portal within its size
 	@$(TOOL) sqlc diff
+	@$(GO) test -count=1 -run '^(TestEventsReference|TestEventTypes)$$' . >/dev/null
+	@$(GO) test -count=1 -run '^TestPortalDocument$$' ./server/api
+	@$(NPM) run -s check
 
-gen: ## Generate the code of the SQL queries, docs/reference/events.md, and what the browser's fold is held against
+gen: $(NODE_MODULES) ## Generate the code of the SQL queries, docs/reference/events.md, the Portal's types, and what its fold is held against
 	@$(TOOL) sqlc generate
-	@$(GO) test -count=1 -run '^TestEventsReference$$' . -update
+	@$(GO) test -count=1 -run '^(TestEventsReference|TestEventTypes)$$' . -update
 	@$(GO) test -count=1 -run '^TestBrowserPrefixes$$' ./domain/catalog -update
+	@$(GO) test -count=1 -run '^TestPortalDocument$$' ./server/api -update
+	@$(NPM) run -s gen
 
 lint: ## Format, vet, staticcheck
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go' | grep -vE '^db/(internal|read)/')); \
@@ -48,4 +70,5 @@ torture: build ## Positions under fire: CAIRN_TORTURE_SECONDS=60 CAIRN_TORTURE_S
 	@status=0; CAIRN_TORTURE_SECONDS=$${CAIRN_TORTURE_SECONDS:-60} $(GO) test -count=1 -timeout 20m -v -run TestPositionsUnderFire ./db/torture || status=$$?; $(STOP_TEST) || status=1; exit $$status
 
 clean: ## Remove what was built
-	rm -rf bin $(HAND)
+	rm -rf bin $(HAND) web/node_modules web/.build
+	find web/dist -mindepth 1 ! -name .keep -delete

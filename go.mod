@@ -2,6 +2,8 @@ module cairn
 
 go 1.26.0
 
+ignore ./web/node_modules
+
 require (
 	github.com/alexedwards/argon2id v1.0.0
 	github.com/coder/websocket v1.8.15

@@ -24,6 +24,8 @@ import (
 	"cairn/server/gateway"
 	"cairn/server/live"
 	"cairn/server/metrics"
+	"cairn/server/portal"
+	"cairn/web"
 )
 
 // drainTime bounds how long requests under way may take once the server drains.
@@ -82,13 +84,17 @@ func (s *Server) routes(signIn *auth.Auth) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	pages, err := portal.New(web.Dist())
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/gateway/v1/", s.gateway) // has its own form of errors, and tokens instead of cookies
 	mux.Handle("GET /api/v1/live", s.live)
 	if s.options.Metrics == nil {
 		mux.Handle("/metrics", s.meter.Local(a.Handler()))
 	}
-	mux.Handle("/", a.Handler())
+	mux.Handle("/", beside(inner, pages, a.Handler()))
 	return s.meter.Requests(func(r *http.Request) string {
 		_, pattern := mux.Handler(r)
 		if pattern == "/" {
@@ -96,6 +102,17 @@ func (s *Server) routes(signIn *auth.Auth) (http.Handler, error) {
 		}
 		return pattern
 	}, mux), nil
+}
+
+// beside hands to the Portal what no route of the interface has and a page may have.
+func beside(routes *http.ServeMux, pages *portal.Portal, programs http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := routes.Handler(r); pattern == "" && pages.Wants(r) {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		programs.ServeHTTP(w, r)
+	})
 }
 
 // Handler answers as Serve does, for tests that bring their own listener.

@@ -78,6 +78,7 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	}
 	family := g.startFamily(ctx, in, f, addresses)
 	if err := family.ready(ctx, addresses); err == nil {
+		g.say("Portal: http://%s", addresses[0])
 		for _, address := range addresses {
 			g.say("Server: http://%s  (docs, api/v1, healthz, readyz, gateway/v1; ready after %v)", address, time.Since(began).Round(time.Millisecond))
 		}

@@ -70,7 +70,7 @@ export function CallRow({ call, run }: { call: Call; run: Run }) {
 
 function Result({ call }: { call: Call }) {
   const { t } = useTranslation()
-  if (isErased(call.output)) return <p className="border-t px-3 py-1.5 text-sm text-muted">{t("ui.erased")}</p>
+  if (isErased(call.output)) return <p className="border-t px-3 py-1.5 text-sm text-muted">{t("conversation.erased")}</p>
   if (!call.output) return null
   return <Output text={call.output} bytes={call.truncated ? call.outputBytes : null} name={`${call.tool}-${call.id}.txt`} />
 }
@@ -78,7 +78,7 @@ function Result({ call }: { call: Call }) {
 /** The one argument that says most, in one line; the rest on demand by hovering, and in the events. */
 function Arguments({ text }: { text: Text }) {
   const { t } = useTranslation()
-  if (isErased(text)) return <span className="text-muted">{t("ui.erased")}</span>
+  if (isErased(text)) return <span className="text-muted">{t("conversation.erased")}</span>
   const shown = mainArgument(text ?? "")
   return (
     <code className="min-w-0 truncate font-mono text-xs leading-5" title={text ?? ""}>

@@ -1,7 +1,7 @@
 // The colours of code, loaded when the first block with a known language is complete: the core, and each grammar
 // by itself. Colours are classes, since the page's policy forbids styles in markup.
 
-import type { HighlighterCore, LanguageInput } from "shiki/core"
+import type { LanguageInput, ShikiPrimitive, ThemeRegistrationRaw } from "@shikijs/primitive"
 
 export interface Piece {
   text: string
@@ -9,22 +9,22 @@ export interface Piece {
 }
 
 const grammars: Record<string, () => Promise<unknown>> = {
-  bash: () => import("shiki/langs/bash.mjs"),
-  c: () => import("shiki/langs/c.mjs"),
-  css: () => import("shiki/langs/css.mjs"),
-  diff: () => import("shiki/langs/diff.mjs"),
-  go: () => import("shiki/langs/go.mjs"),
-  html: () => import("shiki/langs/html.mjs"),
-  java: () => import("shiki/langs/java.mjs"),
-  javascript: () => import("shiki/langs/javascript.mjs"),
-  json: () => import("shiki/langs/json.mjs"),
-  python: () => import("shiki/langs/python.mjs"),
-  rust: () => import("shiki/langs/rust.mjs"),
-  sql: () => import("shiki/langs/sql.mjs"),
-  toml: () => import("shiki/langs/toml.mjs"),
-  tsx: () => import("shiki/langs/tsx.mjs"),
-  typescript: () => import("shiki/langs/typescript.mjs"),
-  yaml: () => import("shiki/langs/yaml.mjs"),
+  bash: () => import("@shikijs/langs/bash"),
+  c: () => import("@shikijs/langs/c"),
+  css: () => import("@shikijs/langs/css"),
+  diff: () => import("@shikijs/langs/diff"),
+  go: () => import("@shikijs/langs/go"),
+  xml: () => import("@shikijs/langs/xml"),
+  java: () => import("@shikijs/langs/java"),
+  javascript: () => import("@shikijs/langs/javascript"),
+  json: () => import("@shikijs/langs/json"),
+  python: () => import("@shikijs/langs/python"),
+  rust: () => import("@shikijs/langs/rust"),
+  sql: () => import("@shikijs/langs/sql"),
+  toml: () => import("@shikijs/langs/toml"),
+  tsx: () => import("@shikijs/langs/tsx"),
+  typescript: () => import("@shikijs/langs/typescript"),
+  yaml: () => import("@shikijs/langs/yaml"),
 }
 const others: Record<string, string> = {
   sh: "bash",
@@ -41,18 +41,37 @@ const others: Record<string, string> = {
   ts: "typescript",
   yml: "yaml",
   patch: "diff",
-  jsonc: "json",
+  jsonc: "json", html: "xml", svg: "xml",
 }
 
-let starting: Promise<HighlighterCore> | undefined
+// Foregrounds are names of classes.
+const classes: Record<string, string[]> = {
+  comment: ["comment", "punctuation.definition.comment"],
+  constant: ["constant", "entity.other.attribute-name", "support.constant", "variable.language"],
+  keyword: ["keyword", "storage", "punctuation.definition.keyword", "entity.name.tag", "markup.heading"],
+  string: ["string", "punctuation.definition.string", "markup.inserted"],
+  removed: ["markup.deleted"],
+}
+const theme: ThemeRegistrationRaw = {
+  name: "classes",
+  type: "light",
+  fg: "var(--plain)",
+  bg: "var(--plain)",
+  settings: Object.entries(classes).map(([name, scope]) => ({ scope, settings: { foreground: `var(--${name})` } })),
+}
 
-async function start(): Promise<HighlighterCore> {
-  const [{ createHighlighterCore, createCssVariablesTheme }, { createJavaScriptRegexEngine }] = await Promise.all([
-    import("shiki/core"),
-    import("shiki/engine/javascript"),
+type Tokens = (text: string, lang: string) => { content: string; color?: string }[][]
+
+let starting: Promise<{ primitive: ShikiPrimitive; tokens: Tokens }> | undefined
+
+async function start() {
+  const [{ codeToTokensBase, createShikiPrimitiveAsync }, { createJavaScriptRegexEngine }] = await Promise.all([
+    import("@shikijs/primitive"),
+    import("@shikijs/engine-javascript"),
   ])
-  const theme = createCssVariablesTheme({ name: "variables", variablePrefix: "--", variableDefaults: {} })
-  return createHighlighterCore({ themes: [theme], langs: [], engine: createJavaScriptRegexEngine({ forgiving: true }) })
+  const engine = createJavaScriptRegexEngine({ forgiving: true })
+  const primitive = await createShikiPrimitiveAsync({ themes: [theme], langs: [], engine })
+  return { primitive, tokens: ((text, lang) => codeToTokensBase(primitive, text, { lang, theme: "classes" })) as Tokens }
 }
 
 /** The pieces of each line, or null for a language without a grammar here. */
@@ -60,14 +79,13 @@ export async function highlight(text: string, language: string): Promise<Piece[]
   const name = others[language] ?? language
   const grammar = grammars[name]
   if (!grammar) return null
-  const [core, loaded] = await Promise.all([(starting ??= start()), grammar()])
-  await core.loadLanguage(loaded as LanguageInput)
-  const { tokens } = core.codeToTokens(text, { lang: name, theme: "variables" })
-  return tokens.map((line) => line.map((token) => ({ text: token.content, look: lookOf(token.color) })))
+  const [{ primitive, tokens }, loaded] = await Promise.all([(starting ??= start()), grammar()])
+  await primitive.loadLanguage(loaded as LanguageInput)
+  return tokens(text, name).map((line) => line.map((token) => ({ text: token.content, look: lookOf(token.color) })))
 }
 
-/** "var(--token-keyword)" becomes "tok-keyword"; the colours are in code.css. */
+/** "var(--keyword)" becomes "tok-keyword"; the colours are in code.css. */
 function lookOf(colour: string | undefined): string {
-  const name = /--token-([a-z-]+)/.exec(colour ?? "")?.[1]
-  return name ? `tok-${name}` : ""
+  const name = /--([a-z]+)/.exec(colour ?? "")?.[1]
+  return name && name !== "plain" ? `tok-${name}` : ""
 }

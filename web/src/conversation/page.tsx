@@ -40,7 +40,7 @@ function OneConversation({ id }: { id: string }) {
   const turns = state.conversation.turns
   useEffect(() => outbox.settle(turns), [outbox, turns])
   const rows = useMemo(() => rowsOf(state, visible(pending, turns, `account/${me}`)), [state, pending, turns, me])
-  const title = asked.data ? (asked.data.title ?? t("ui.erased")) : t("conversation.title")
+  const title = asked.data ? (asked.data.title ?? t("conversation.erased")) : t("conversation.title")
   const refused = state.phase === "refused" ? state.problem : asked.error
   const gone = state.phase === "gone"
   return (

@@ -46,7 +46,7 @@ function same(a: Row, b: Row): boolean {
 }
 
 function Erased() {
-  return <em className="text-muted">{useTranslation().t("ui.erased")}</em>
+  return <em className="text-muted">{useTranslation().t("conversation.erased")}</em>
 }
 
 /** What a person wrote. */

@@ -1,0 +1,7 @@
+import { useTranslation } from "react-i18next"
+import { PageHead } from "../ui/page"
+
+export function FileList() {
+  const { t } = useTranslation()
+  return <PageHead title={t("shell.place.files")} />
+}

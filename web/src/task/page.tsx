@@ -1,0 +1,7 @@
+import { useTranslation } from "react-i18next"
+import { PageHead } from "../ui/page"
+
+export function TaskPage() {
+  const { t } = useTranslation()
+  return <PageHead title={t("shell.place.tasks")} />
+}
