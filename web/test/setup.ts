@@ -12,7 +12,7 @@ declare module "vitest" {
   }
 }
 
-const binary = fileURLToPath(new URL("../../bin/cairn", import.meta.url))
+export const binary = fileURLToPath(new URL("../../bin/cairn", import.meta.url))
 export const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium"
 
 /** Starts a fresh installation for all browser tests: the real binary on a database of its own. */
@@ -48,7 +48,7 @@ export default async function setup(project: TestProject) {
   }
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer().once("error", reject)
     probe.listen(0, "127.0.0.1", () => {
@@ -59,7 +59,7 @@ function freePort(): Promise<number> {
 }
 
 /** What the process has said once it says what is waited for. */
-function until(child: ChildProcess, wanted: RegExp): Promise<string> {
+export function until(child: ChildProcess, wanted: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let told = ""
     const hear = (text: Buffer) => {
