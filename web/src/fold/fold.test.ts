@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest"
 import type { LogEvent } from "../live/frame"
 import { foldConversation, newConversation, withPage, type Turn } from "./conversation"
 import { foldRun } from "./run"
+import { activeAttempt, foldTask, foldTaskRow, newTask, type TaskRow } from "./task"
 
 let position = 0
 const event = (stream: string, version: number, kind: string, data: Record<string, unknown>): LogEvent => ({
@@ -69,5 +70,37 @@ describe("pages that were read as a whole", () => {
     c = withPage(c, [turn("a", "failed"), turn("b", "cancelled")])
     c = withPage(c, [turn("e", "active"), turn("f", "waiting")])
     expect(c.turns.map((t) => t.turn)).toEqual(["a", "b", "d", "e", "f"])
+  })
+})
+
+describe("tasks", () => {
+  const task = (v: number, kind: string, data: Record<string, unknown>) => event("task/t", v, `task.${kind}`, data)
+  const events = [
+    task(1, "opened", { agent: "a", title: "T", prompt: { erased: true }, model: "demo" }),
+    task(2, "attempt_started", { run: "r1", attempt: 1 }),
+    task(3, "attempt_ended", { run: "r1", outcome: "failed" }),
+    task(4, "attempt_started", { run: "r2", attempt: 2, retry_of: "r1" }),
+  ]
+
+  test("have attempts in their order, one of which may go on", () => {
+    const folded = [...events, ...events].reduce(foldTask, newTask("t"))
+    expect(folded).toMatchObject({ title: "T", prompt: { erased: true }, version: 4 })
+    expect(folded.attempts.map((a) => [a.run, a.number, a.retryOf, a.outcome])).toEqual([
+      ["r1", 1, "", "failed"],
+      ["r2", 2, "r1", null],
+    ])
+    expect(activeAttempt(folded)?.run).toBe("r2")
+  })
+
+  test("show in a list the state of their newest run", () => {
+    const opened: TaskRow = {
+      task_id: "t", agent_id: "a", title: "T", model: "demo", state: "queued", runs: 0, active_run_id: null, last_run_id: null, opened_by: "",
+      opened_at: "", changed_at: "", version: 1,
+    }
+    const row = [...events, ...events].reduce(foldTaskRow, opened)
+    expect(row).toMatchObject({ state: "queued", runs: 2, active_run_id: "r2", last_run_id: "r2", version: 4 })
+    const later = [event("run/r1", 9, "run.succeeded", {}), event("run/r2", 2, "run.started", {})].reduce(foldTaskRow, row)
+    expect(later.state).toBe("starting")
+    expect(foldTaskRow(later, task(5, "attempt_ended", { run: "r2", outcome: "succeeded" }))).toMatchObject({ state: "succeeded", active_run_id: null })
   })
 })

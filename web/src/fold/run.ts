@@ -48,6 +48,12 @@ export interface Run {
   conversation: string
   task: string
   turn: string
+  /** 1, 2, ... */
+  attempt: number
+  /** the run that this one repeats; empty when it repeats none */
+  retryOf: string
+  /** the run whose files and transcript this one goes on from; empty when it begins at the source */
+  continues: string
   agent: string
   revision: number
   model: string
@@ -102,6 +108,9 @@ function queued(e: LogEvent): Run {
     conversation: str(d.conversation),
     task: str(d.task),
     turn: str(d.turn),
+    attempt: Math.max(1, num(d.attempt)),
+    retryOf: str(d.retry_of),
+    continues: str(d.continues),
     agent: str(d.agent),
     revision: num(d.revision),
     model: str(d.model),

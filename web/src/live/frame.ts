@@ -1,49 +1,13 @@
 // The frames of docs/reference/live.md, protocol 1, as a browser sees them.
 
+import type { LiveDelta, LiveEnded, LiveEvent, LiveFrame, LiveHello } from "../gen/live"
+
 /** An event as the log shows it: the same fields in REST answers and in live frames. */
-export interface LogEvent {
-  position: number
-  /** "run/ID" */
-  stream: string
-  /** counts in the stream, from 1 */
-  version: number
-  kind: string
-  schema: number
-  at: string
-  actor: string
-  data: Record<string, unknown>
-}
-
-export interface Hello {
-  type: "hello"
-  protocol: number
-  log_id: string
-  incarnation: number
-  head: number
-  silence_ms: number
-}
-
-export interface Delta {
-  type: "delta"
-  topic: string
-  run: string
-  epoch: number
-  step: number
-  attempt: number
-  from: number
-  seq: number
-  text: string
-}
-
-export type EndedCode = "not_found" | "access_ended" | "too_many_topics"
-
-export type Frame =
-  | Hello
-  | ({ type: "event"; topic: string } & LogEvent)
-  | { type: "subscribed" | "live" | "unsubscribed" | "resync"; topic: string; position: number }
-  | { type: "ended"; topic: string; position: number; code: EndedCode; message: string }
-  | { type: "ping"; position: number }
-  | Delta
+export type LogEvent = Omit<LiveEvent, "type" | "topic">
+export type Frame = LiveFrame
+export type Hello = LiveHello
+export type Delta = LiveDelta
+export type EndedCode = LiveEnded["code"]
 
 /** A place in one life of one log. */
 export interface Cursor {
