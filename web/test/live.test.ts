@@ -150,7 +150,7 @@ async function enter(installation: Installation, url: string, conversation: stri
   const opened = await open({ height: 700 })
   await signIn(opened.context, installation)
   let navigations = 0
-  opened.page.on("framenavigated", (frame) => void (frame === opened.page.mainFrame() && navigations++))
+  opened.page.on("request", (request) => void (request.isNavigationRequest() && navigations++))
   await opened.page.goto(`${url}/s/${installation.space.name}/conversations/${conversation}`)
   await opened.page.locator("[data-thread=ready]").waitFor()
   // A connection that breaks is what this is about; the browser says it in the console.
@@ -164,6 +164,24 @@ const signIn = (context: BrowserContext, { cookie }: Installation) =>
 async function say(page: Page, text: string): Promise<void> {
   await page.getByRole("textbox", { name: "Write a message" }).fill(text)
   await page.keyboard.press("Enter")
+}
+
+/** Who reads further up is not moved by what comes; and whoever wants to, goes back to the end. */
+async function staysInPlace(page: Page): Promise<void> {
+  const rows = page.locator("[data-rows]")
+  const count = async () => Number(await rows.getAttribute("data-rows"))
+  await expect.poll(count, { timeout: 60_000 }).toBeGreaterThan(20)
+  await rows.evaluate((e) => (e.scrollTop = 40))
+  const read = page.getByText("Step 1 of 26").first()
+  const before = (await read.boundingBox())!.y
+  const seen = await count()
+  await expect.poll(count, { timeout: 60_000 }).toBeGreaterThan(seen + 8)
+  expect((await read.boundingBox())!.y).toBe(before)
+  await page.getByRole("button", { name: /new$/ }).click()
+  const fromEnd = () => rows.evaluate((e) => e.scrollHeight - e.scrollTop - e.clientHeight)
+  await expect.poll(fromEnd).toBeLessThan(48)
+  await expect.poll(count, { timeout: 60_000 }).toBeGreaterThan(seen + 14)
+  await expect.poll(fromEnd, { interval: 20 }).toBeLessThan(48) // it goes along
 }
 
 const steps = (from: number, n: number) => Array.from({ length: n }, (_, i) => `$ seq ${from + i} ${from + i + 3}`).join("\n")
@@ -216,6 +234,7 @@ describe.skipIf(!server)("a conversation that goes on", () => {
     }
     await sayMore(2)
     await page.getByText("Step 2 of 26").first().waitFor()
+    await staysInPlace(page)
     line.cutsLeft = cuts
 
     // The replica that the page is on dies; the line is dead for a while, and then leads to the other.

@@ -26,6 +26,10 @@ test("links lead out without telling from where; pictures are links", () => {
   expect(html("![a picture](https://example.org/p.png)")).toMatch(/<a href="https:\/\/example.org\/p.png"[^>]*>a picture<\/a>/)
 })
 
+test("characters by their names, which stay text", () => {
+  expect(html("a &amp; b & c &lt;img src=x&gt;")).toContain("a &amp; b &amp; c &lt;img src=x&gt;")
+})
+
 test("the usual forms", () => {
   const made = html("# Title\n\nSome **bold**, *soft*, ~~gone~~ and `code`.\n\n1. one\n2. two\n   - inner\n\n> said\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```go\nx := 1\n```")
   for (const part of ['role="heading"', "<strong>bold</strong>", "<em>soft</em>", "<del>gone</del>", "<code", "<ol", "<ul", "<blockquote", "<td", "x := 1"]) expect(made).toContain(part)

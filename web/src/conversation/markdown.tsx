@@ -53,7 +53,7 @@ function block(token: Token, still: boolean): ReactNode {
     case "hr":
       return <hr />
     case "text":
-      return "tokens" in token && token.tokens ? <span>{inline(token.tokens)}</span> : (token as Tokens.Text).text
+      return "tokens" in token && token.tokens ? <span>{inline(token.tokens)}</span> : plain((token as Tokens.Text).text)
     default:
       return <p className="whitespace-pre-wrap">{token.raw}</p>
   }
@@ -127,11 +127,16 @@ function span(token: Token): ReactNode {
     case "escape":
       return (token as Tokens.Escape).text
     case "text":
-      return "tokens" in token && token.tokens ? inline(token.tokens) : (token as Tokens.Text).text
+      return "tokens" in token && token.tokens ? inline(token.tokens) : plain((token as Tokens.Text).text)
     default:
       return token.raw
   }
 }
+
+const entities: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" }
+
+/** The characters that are usually written as names; as text they are as harmless as any. */
+const plain = (text: string) => text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (_, name: string) => entities[name]!)
 
 function linkTo(href: string, shown: ReactNode): ReactNode {
   if (!/^(https?:\/\/|mailto:)/i.test(href)) return shown

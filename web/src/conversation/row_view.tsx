@@ -56,7 +56,8 @@ function Said({ text, at, waiting }: { text: Text; at: string; waiting: boolean 
   return (
     <div className="pt-4">
       <div className="ml-auto w-fit max-w-[85%] rounded-lg bg-accent-soft px-3 py-2">
-        <p className="break-words whitespace-pre-wrap">{isErased(text) ? <Erased /> : text}</p>
+        {/* What waits is short, so that the answer that is being given stays in sight. */}
+        <p className={`break-words whitespace-pre-wrap ${waiting ? "line-clamp-2" : ""}`}>{isErased(text) ? <Erased /> : text}</p>
       </div>
       <p className="mt-1 text-right text-xs text-muted">
         {waiting && <>{t("conversation.waiting")} · </>}
@@ -72,7 +73,7 @@ function PendingRow({ row, outbox }: { row: Extract<Row, { type: "pending" }>; o
   return (
     <div className="pt-4">
       <div className="ml-auto w-fit max-w-[85%] rounded-lg border border-dashed border-edge px-3 py-2">
-        <p className="break-words whitespace-pre-wrap">{pending.text}</p>
+        <p className={`break-words whitespace-pre-wrap ${pending.state === "refused" ? "" : "line-clamp-2"}`}>{pending.text}</p>
       </div>
       {pending.state !== "refused" ? (
         <p className="mt-1 text-right text-xs text-muted">{t("conversation.sending")}</p>

@@ -1,5 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual"
-import { useEffect, useRef, useState } from "react"
+import { type RefObject, useEffect, useRef, useState } from "react"
 import { useTranslation } from "react-i18next"
 import { Icon } from "../ui/icon"
 import type { Outbox } from "./outbox"
@@ -32,6 +32,7 @@ export function ThreadView({ rows, thread, outbox, older, mayWork }: ViewProps) 
   const atEnd = list.isAtEnd(near)
   const unread = useUnread(rows, atEnd)
   useOpenAtEnd(list, rows.length)
+  const scrolled = useStaysAtEnd(scroller, list, rows.at(-1))
   const first = items[0]?.index
   useEffect(() => {
     if (first !== undefined && first < 5 && older === "more") void thread.older()
@@ -40,6 +41,7 @@ export function ThreadView({ rows, thread, outbox, older, mayWork }: ViewProps) 
     <div className="relative min-h-0 flex-1">
       <div
         ref={scroller}
+        onScroll={scrolled}
         tabIndex={0}
         role="region"
         aria-label={t("conversation.rows")}
@@ -90,6 +92,24 @@ function useUnread(rows: Row[], atEnd: boolean): number {
   }, [atEnd, last])
   const at = rows.findLastIndex((row) => row.key === seen)
   return at < 0 ? 0 : rows.length - 1 - at
+}
+
+/**
+ * Whoever reads the end still does when the window or the composer changes its height, which is no scrolling; and
+ * whoever sends a message wants to see it.
+ */
+function useStaysAtEnd(scroller: RefObject<HTMLElement | null>, list: { isAtEnd: (threshold: number) => boolean; scrollToEnd: () => void }, last: Row | undefined) {
+  const atEnd = useRef(true)
+  useEffect(() => {
+    const resized = new ResizeObserver(() => atEnd.current && list.scrollToEnd())
+    resized.observe(scroller.current!)
+    return () => resized.disconnect()
+  }, [list, scroller])
+  const sent = last?.type === "pending" ? last.key : null
+  useEffect(() => {
+    if (sent) list.scrollToEnd()
+  }, [list, sent])
+  return () => void (atEnd.current = list.isAtEnd(near))
 }
 
 /** A thread opens at its end. */
