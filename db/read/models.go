@@ -40,17 +40,18 @@ type Claim struct {
 }
 
 type Conversation struct {
-	ID        event.ID
-	SpaceID   event.ID
-	AgentID   event.ID
-	Title     *string
-	Turns     int64
-	Waiting   int64
-	ActiveRun *event.ID
-	OpenedBy  string
-	OpenedAt  time.Time
-	ChangedAt time.Time
-	Version   int64
+	ID         event.ID
+	SpaceID    event.ID
+	AgentID    event.ID
+	Title      *string
+	TitleLower *string
+	Turns      int64
+	Waiting    int64
+	ActiveRun  *event.ID
+	OpenedBy   string
+	OpenedAt   time.Time
+	ChangedAt  time.Time
+	Version    int64
 }
 
 type Message struct {
@@ -70,8 +71,12 @@ type Message struct {
 type Run struct {
 	ID             event.ID
 	SpaceID        event.ID
-	ConversationID event.ID
-	TurnID         event.ID
+	ConversationID *event.ID
+	TurnID         *event.ID
+	TaskID         *event.ID
+	Attempt        int64
+	RetryOf        *event.ID
+	Continues      *event.ID
 	AgentID        event.ID
 	Model          string
 	State          string
@@ -91,4 +96,21 @@ type Run struct {
 	StartedAt      *time.Time
 	EndedAt        *time.Time
 	Version        int64
+}
+
+type Task struct {
+	ID         event.ID
+	SpaceID    event.ID
+	AgentID    event.ID
+	Title      *string
+	TitleLower *string
+	Model      string
+	Attempts   int64
+	ActiveRun  *event.ID
+	LastRun    *event.ID
+	Outcome    *string
+	OpenedBy   string
+	OpenedAt   time.Time
+	ChangedAt  time.Time
+	Version    int64
 }

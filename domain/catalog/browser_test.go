@@ -11,8 +11,8 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
+	"cairn/domain/task"
 )
-
 
 const (
 	browserFile     = "../../web/src/fold/testdata/prefixes.jsonl"
@@ -58,6 +58,7 @@ type browserLine struct {
 	Event   browserEvent   `json:"event"`
 	Thread  *browserThread `json:"conversation,omitempty"`
 	Run     *browserRun    `json:"run,omitempty"`
+	Task    *browserTask   `json:"task,omitempty"`
 }
 
 type browserEvent struct {
@@ -85,7 +86,17 @@ type browserMessage struct {
 	Number *int64   `json:"number"`
 }
 
+type browserTask struct {
+	Active   *event.ID    `json:"active"`
+	Last     *event.ID    `json:"last"`
+	Attempts int64        `json:"attempts"`
+	Title    event.Sealed `json:"title"`
+	Prompt   event.Sealed `json:"prompt"`
+}
+
 type browserRun struct {
+	Task         *event.ID     `json:"task"`
+	Attempt      int64         `json:"attempt"`
 	Status       run.Status    `json:"status"`
 	Epoch        int64         `json:"epoch"`
 	Worker       string        `json:"worker"`
@@ -130,7 +141,7 @@ func writeHistory(t *testing.T, out *bytes.Buffer, w *world, seed, most int) int
 	lines := 0
 	for i, at := range w.log {
 		s := at.stream
-		if kind := s.ref.Kind; (kind != conversation.Kind && kind != run.Kind) || lines == most {
+		if kind := s.ref.Kind; (kind != conversation.Kind && kind != run.Kind && kind != task.Kind) || lines == most {
 			continue
 		}
 		a, _ := w.registry.Aggregate(s.ref.Kind)
@@ -144,6 +155,10 @@ func writeHistory(t *testing.T, out *bytes.Buffer, w *world, seed, most int) int
 		case conversation.State:
 			rows[s.ref.ID] = withEvent(rows[s.ref.ID], e)
 			line.Thread = showThread(state, rows[s.ref.ID])
+		case task.State:
+			line.Task = &browserTask{
+				Active: known(state.Active), Last: known(state.Last), Attempts: state.Attempts, Title: state.Title.Shown(), Prompt: state.Prompt.Shown(),
+			}
 		case run.State:
 			line.Run = showRun(state, count(usage[s], e))
 		}
@@ -213,9 +228,17 @@ func plus(sum, more *int64) *int64 {
 	return &total
 }
 
+// known is null for an id that there is not.
+func known(id event.ID) *event.ID {
+	if id.IsZero() {
+		return nil
+	}
+	return &id
+}
+
 func showRun(s run.State, usage run.Usage) *browserRun {
 	out := &browserRun{
-		Status: s.Status, Epoch: s.Epoch, Worker: s.Worker, Host: s.Host, SandboxEpoch: s.Sandbox.Epoch, Cancel: s.CancelRequested,
+		Task: known(s.Task), Attempt: s.Attempt, Status: s.Status, Epoch: s.Epoch, Worker: s.Worker, Host: s.Host, SandboxEpoch: s.Sandbox.Epoch, Cancel: s.CancelRequested,
 		Steps: []browserStep{}, Prompt: s.Prompt.Shown(), Answer: s.Answer.Shown(), Code: s.Code, Message: s.Message.Shown(),
 		Input: usage.InputTokens, Output: usage.OutputTokens,
 	}

@@ -7,6 +7,7 @@ import { RouteProblem } from "./shell/failed"
 import { Home } from "./shell/home"
 import { NotFound } from "./shell/missing"
 import { InSpace } from "./space/scope"
+import { runStates } from "./ui/state"
 
 // The only list of pages. What a page shows of its state is in its address: each validateSearch says what there is.
 // Pages are loaded when they are first needed.
@@ -97,8 +98,6 @@ const conversation = createRoute({
   validateSearch: optional((s) => ({ event: text(s, "event"), position: whole(s, "position"), q: text(s, "q") })),
   component: lazyRouteComponent(() => import("./conversation/page"), "ConversationPage"),
 })
-
-export const runStates = ["queued", "starting", "running", "succeeded", "failed", "cancelled"] as const
 
 const tasks = createRoute({
   getParentRoute: () => space,

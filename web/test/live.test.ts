@@ -31,10 +31,16 @@ class Installation {
   async start(): Promise<void> {
     const port = await freePort()
     this.ports = [port, port + 1]
-    this.up = spawn(binary, ["up", "--data", this.data, "--listen", `127.0.0.1:${port}`, "--replicas", "2"], { stdio: ["ignore", "pipe", "pipe"] })
+    this.up = spawn(binary, ["up", "--data", this.data, "--listen", `127.0.0.1:${port}`, "--replicas", "2"], {
+      stdio: ["ignore", "pipe", "pipe"],
+    })
     const told = await until(this.up, /^Login: .*$/m)
     const [, email, code] = /^Login: (\S+) (\S+)$/m.exec(told)!
-    const answer = await fetch(`http://127.0.0.1:${port}/api/v1/login`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ email, code }) })
+    const answer = await fetch(`http://127.0.0.1:${port}/api/v1/login`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ email, code }),
+    })
     const [name = "", value = ""] = answer.headers.getSetCookie()[0]!.split(";")[0]!.split("=")
     this.cookie = { name, value }
     const spaces = (await this.ask("GET", "/spaces")) as { items: { space_id: string; slug: string }[] }
@@ -48,7 +54,12 @@ class Installation {
     for (let i = 0; ; i++) {
       try {
         const headers = { Cookie: `${this.cookie.name}=${this.cookie.value}`, "Content-Type": "application/json" }
-        const answer = await fetch(`http://127.0.0.1:${this.ports[i % 2]}/api/v1${path}`, { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(4000) })
+        const answer = await fetch(`http://127.0.0.1:${this.ports[i % 2]}/api/v1${path}`, {
+          method,
+          headers,
+          body: body && JSON.stringify(body),
+          signal: AbortSignal.timeout(4000),
+        })
         if (answer.status >= 500) throw new Error(await answer.text())
         if (!answer.ok) throw new Refused(`${method} ${path}: ${await answer.text()}`)
         return await answer.json()
@@ -60,7 +71,9 @@ class Installation {
   }
 
   async converse(title: string): Promise<string> {
-    const opened = (await this.ask("POST", `/spaces/${this.space.id}/conversations`, { agent_id: this.agent, title })) as { conversation_id: string }
+    const opened = (await this.ask("POST", `/spaces/${this.space.id}/conversations`, { agent_id: this.agent, title })) as {
+      conversation_id: string
+    }
     return opened.conversation_id
   }
 
@@ -68,9 +81,11 @@ class Installation {
   async positions(conversation: string): Promise<number[]> {
     const streams = new Set([`conversation/${conversation}`])
     const found: number[] = []
-    for (let after = 0, more = true; more; ) {
+    for (let after = 0, more = true; more;) {
       const page = (await this.ask("GET", `/spaces/${this.space.id}/events?after=${after}&limit=500`)) as {
-        events: { position: number; stream: string; kind: string; data: { conversation?: string } }[]; next_after: number; more: boolean
+        events: { position: number; stream: string; kind: string; data: { conversation?: string } }[]
+        next_after: number
+        more: boolean
       }
       for (const e of page.events) {
         if (e.kind === "run.queued" && e.data.conversation === conversation) streams.add(e.stream)
@@ -134,9 +149,10 @@ async function shown(page: Page): Promise<number[]> {
     const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))
     const rows = new Map<string, number[]>()
     scroller.scrollTop = 0
-    for (let last = -1, still = 0; still < 5; ) {
+    for (let last = -1, still = 0; still < 5;) {
       await frame()
-      for (const row of document.querySelectorAll("[data-key]")) rows.set(row.getAttribute("data-key")!, numbers(row.getAttribute("data-positions")))
+      for (const row of document.querySelectorAll("[data-key]"))
+        rows.set(row.getAttribute("data-key")!, numbers(row.getAttribute("data-positions")))
       still = scroller.scrollTop === last ? still + 1 : 0
       last = scroller.scrollTop
       scroller.scrollTop += scroller.clientHeight * 0.6
@@ -200,7 +216,7 @@ describe.skipIf(!server)("a conversation that goes on", () => {
     await page.getByRole("textbox", { name: "Write a message" }).fill("kept")
     await page.reload()
     await expect.poll(() => page.getByRole("textbox", { name: "Write a message" }).inputValue()).toBe("kept")
-    await say(page, "$ seq 1 100\n$ false\n$ sleep 8\nplain words\n$ echo \"**bold** <img src=x onerror=alert(1)>\"")
+    await say(page, '$ seq 1 100\n$ false\n$ sleep 8\nplain words\n$ echo "**bold** <img src=x onerror=alert(1)>"')
     await page.getByText("Step 3 of 4").waitFor()
     await say(page, "$ echo second")
     await page.getByText("Waits for its turn").waitFor()

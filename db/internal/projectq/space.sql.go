@@ -81,7 +81,7 @@ func (q *Queries) SpaceEraseAgentRevision(ctx context.Context, spaceID event.ID)
 }
 
 const spaceEraseConversation = `-- name: SpaceEraseConversation :exec
-UPDATE conversation SET title = NULL WHERE space_id = $1
+UPDATE conversation SET title = NULL, title_lower = NULL WHERE space_id = $1
 `
 
 func (q *Queries) SpaceEraseConversation(ctx context.Context, spaceID event.ID) error {
@@ -104,6 +104,15 @@ UPDATE run SET answer = NULL, failure_message = NULL WHERE space_id = $1
 
 func (q *Queries) SpaceEraseRun(ctx context.Context, spaceID event.ID) error {
 	_, err := q.db.Exec(ctx, spaceEraseRun, spaceID)
+	return err
+}
+
+const spaceEraseTask = `-- name: SpaceEraseTask :exec
+UPDATE task SET title = NULL, title_lower = NULL WHERE space_id = $1
+`
+
+func (q *Queries) SpaceEraseTask(ctx context.Context, spaceID event.ID) error {
+	_, err := q.db.Exec(ctx, spaceEraseTask, spaceID)
 	return err
 }
 

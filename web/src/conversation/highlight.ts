@@ -41,7 +41,9 @@ const others: Record<string, string> = {
   ts: "typescript",
   yml: "yaml",
   patch: "diff",
-  jsonc: "json", html: "xml", svg: "xml",
+  jsonc: "json",
+  html: "xml",
+  svg: "xml",
 }
 
 // Foregrounds are names of classes.

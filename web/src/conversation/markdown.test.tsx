@@ -10,9 +10,19 @@ const html = (text: string) => renderToStaticMarkup(<Markdown text={text} still=
 
 test("what a model writes never becomes markup by itself", () => {
   const written = [
-    "<script>alert(1)</script>", "a <img src=x onerror=alert(1)> b", "<a href='javascript:alert(1)'>x</a>", "[x](javascript:alert(1))",
-    "[x](data:text/html,hi)", "![secret](https://elsewhere.invalid/?q=1)", "<style>*{}</style>", "| a |\n| - |\n| <b>x</b> |", "[x]: javascript:alert(1)\n[x]",
-    "<https://elsewhere.invalid/\"onmouseover=alert(1)>", "`<i>`", "```html\n<iframe>\n```", "- <svg onload=alert(1)>",
+    "<script>alert(1)</script>",
+    "a <img src=x onerror=alert(1)> b",
+    "<a href='javascript:alert(1)'>x</a>",
+    "[x](javascript:alert(1))",
+    "[x](data:text/html,hi)",
+    "![secret](https://elsewhere.invalid/?q=1)",
+    "<style>*{}</style>",
+    "| a |\n| - |\n| <b>x</b> |",
+    "[x]: javascript:alert(1)\n[x]",
+    '<https://elsewhere.invalid/"onmouseover=alert(1)>',
+    "`<i>`",
+    "```html\n<iframe>\n```",
+    "- <svg onload=alert(1)>",
   ]
   for (const text of written) {
     const made = html(text)
@@ -22,7 +32,9 @@ test("what a model writes never becomes markup by itself", () => {
 })
 
 test("links lead out without telling from where; pictures are links", () => {
-  expect(html("[x](https://example.org/a?b=1&c=2)")).toContain('<a href="https://example.org/a?b=1&amp;c=2" target="_blank" rel="noopener noreferrer nofollow"')
+  expect(html("[x](https://example.org/a?b=1&c=2)")).toContain(
+    '<a href="https://example.org/a?b=1&amp;c=2" target="_blank" rel="noopener noreferrer nofollow"',
+  )
   expect(html("![a picture](https://example.org/p.png)")).toMatch(/<a href="https:\/\/example.org\/p.png"[^>]*>a picture<\/a>/)
 })
 
@@ -31,6 +43,20 @@ test("characters by their names, which stay text", () => {
 })
 
 test("the usual forms", () => {
-  const made = html("# Title\n\nSome **bold**, *soft*, ~~gone~~ and `code`.\n\n1. one\n2. two\n   - inner\n\n> said\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```go\nx := 1\n```")
-  for (const part of ['role="heading"', "<strong>bold</strong>", "<em>soft</em>", "<del>gone</del>", "<code", "<ol", "<ul", "<blockquote", "<td", "x := 1"]) expect(made).toContain(part)
+  const made = html(
+    "# Title\n\nSome **bold**, *soft*, ~~gone~~ and `code`.\n\n1. one\n2. two\n   - inner\n\n> said\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```go\nx := 1\n```",
+  )
+  for (const part of [
+    'role="heading"',
+    "<strong>bold</strong>",
+    "<em>soft</em>",
+    "<del>gone</del>",
+    "<code",
+    "<ol",
+    "<ul",
+    "<blockquote",
+    "<td",
+    "x := 1",
+  ])
+    expect(made).toContain(part)
 })

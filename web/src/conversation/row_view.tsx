@@ -25,7 +25,7 @@ export const RowView = memo(
       case "pending":
         return <PendingRow row={row} outbox={outbox} />
       case "run":
-        return <RunRow row={row} thread={thread} outbox={outbox} mayWork={mayWork} />
+        return <RunRow row={row} thread={thread} mayWork={mayWork} />
       case "answer":
         return <Answer text={row.text} still={row.still} broken={row.broken} />
       case "call":

@@ -5,20 +5,18 @@ import { useTranslation } from "react-i18next"
 import { api, keyed, newKey, ok } from "../api/client"
 import { ended, held } from "../fold/run"
 import { useFormat } from "../i18n/format"
-import { live } from "../live/live"
 import { Icon } from "../ui/icon"
 import { State } from "../ui/state"
 import { tellProblem } from "../ui/toast"
-import type { Outbox } from "./outbox"
 import type { Row } from "./row"
 import type { Thread } from "./thread"
 
-type RunRowProps = { row: Extract<Row, { type: "run" }>; thread: Thread; outbox: Outbox; mayWork: boolean }
+type RunRowProps = { row: Extract<Row, { type: "run" }>; thread: Thread; mayWork: boolean }
 
 const small = "inline-flex items-center gap-1 rounded-sm underline underline-offset-2"
 
 /** The line of a run: its state, model, tokens and time, and what can be done with it. */
-export function RunRow({ row, thread, outbox, mayWork }: RunRowProps) {
+export function RunRow({ row, thread, mayWork }: RunRowProps) {
   const { t } = useTranslation()
   const format = useFormat()
   const { run, outline, turn } = row
@@ -27,7 +25,6 @@ export function RunRow({ row, thread, outbox, mayWork }: RunRowProps) {
   const model = run?.model ?? asked?.model
   const spent = [run?.inputTokens ?? asked?.input_tokens, run?.outputTokens ?? asked?.output_tokens]
   const known = spent.some((n) => typeof n === "number")
-  const { text } = turn
   return (
     <div className="flex flex-wrap items-center gap-x-3 gap-y-1 pt-2 pb-1 text-xs text-muted">
       <State of={status} />
@@ -41,12 +38,7 @@ export function RunRow({ row, thread, outbox, mayWork }: RunRowProps) {
         </button>
       )}
       {mayWork && !ended(status) && <Stop run={turn.run} asked={run?.cancelRequested ?? false} />}
-      {mayWork && (status === "failed" || status === "cancelled") && typeof text === "string" && (
-        <button type="button" className={small} onClick={() => outbox.send(text, newKey(), live.position.get(), new Date().toISOString())}>
-          <Icon name="again" />
-          {t("conversation.ask_again")}
-        </button>
-      )}
+      {mayWork && (status === "failed" || status === "cancelled") && <Retry run={turn.run} />}
       <Link to="/runs/$run" params={{ run: turn.run }} className={small}>
         {t("conversation.run")}
       </Link>
@@ -80,6 +72,26 @@ function Stop({ run, asked }: { run: string; asked: boolean }) {
     >
       <Icon name="stop" />
       {t("conversation.stop")}
+    </button>
+  )
+}
+
+/** Asks the same again: a new message, which comes over the live socket like any other. */
+function Retry({ run }: { run: string }) {
+  const { t } = useTranslation()
+  const retry = useMutation({
+    mutationFn: (key: string) => ok(api.POST("/api/v1/runs/{run}/retry", { params: { path: { run }, header: keyed(key) }, body: {} })),
+    onError: tellProblem,
+  })
+  return (
+    <button
+      type="button"
+      className={small}
+      aria-busy={retry.isPending || undefined}
+      onClick={() => retry.isPending || retry.mutate(newKey())}
+    >
+      <Icon name="again" />
+      {t("conversation.ask_again")}
     </button>
   )
 }

@@ -18,6 +18,8 @@ for (const line of readFileSync(file, "utf8").trimEnd().split("\n")) {
   topics.set(`${history} ${topic}`, [...(topics.get(`${history} ${topic}`) ?? []), event])
 }
 
+for (const [name, events] of topics) if (events[0]!.kind !== "conversation.opened") topics.delete(name) // that of a task
+
 function whole(id: string, events: LogEvent[]): { conversation: Conversation; runs: Map<string, Run> } {
   const runs = new Map<string, Run>()
   let conversation = newConversation(id)

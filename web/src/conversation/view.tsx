@@ -98,7 +98,11 @@ function useUnread(rows: Row[], atEnd: boolean): number {
  * Whoever reads the end still does when the window or the composer changes its height, which is no scrolling; and
  * whoever sends a message wants to see it.
  */
-function useStaysAtEnd(scroller: RefObject<HTMLElement | null>, list: { isAtEnd: (threshold: number) => boolean; scrollToEnd: () => void }, last: Row | undefined) {
+function useStaysAtEnd(
+  scroller: RefObject<HTMLElement | null>,
+  list: { isAtEnd: (threshold: number) => boolean; scrollToEnd: () => void },
+  last: Row | undefined,
+) {
   const atEnd = useRef(true)
   useEffect(() => {
     const resized = new ResizeObserver(() => atEnd.current && list.scrollToEnd())

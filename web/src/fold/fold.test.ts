@@ -94,13 +94,26 @@ describe("tasks", () => {
 
   test("show in a list the state of their newest run", () => {
     const opened: TaskRow = {
-      task_id: "t", agent_id: "a", title: "T", model: "demo", state: "queued", runs: 0, active_run_id: null, last_run_id: null, opened_by: "",
-      opened_at: "", changed_at: "", version: 1,
+      task_id: "t",
+      agent_id: "a",
+      title: "T",
+      model: "demo",
+      state: "queued",
+      runs: 0,
+      active_run_id: null,
+      last_run_id: null,
+      opened_by: "",
+      opened_at: "",
+      changed_at: "",
+      version: 1,
     }
     const row = [...events, ...events].reduce(foldTaskRow, opened)
     expect(row).toMatchObject({ state: "queued", runs: 2, active_run_id: "r2", last_run_id: "r2", version: 4 })
     const later = [event("run/r1", 9, "run.succeeded", {}), event("run/r2", 2, "run.started", {})].reduce(foldTaskRow, row)
     expect(later.state).toBe("starting")
-    expect(foldTaskRow(later, task(5, "attempt_ended", { run: "r2", outcome: "succeeded" }))).toMatchObject({ state: "succeeded", active_run_id: null })
+    expect(foldTaskRow(later, task(5, "attempt_ended", { run: "r2", outcome: "succeeded" }))).toMatchObject({
+      state: "succeeded",
+      active_run_id: null,
+    })
   })
 })

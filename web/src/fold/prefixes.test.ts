@@ -7,6 +7,7 @@ import type { LogEvent } from "../live/frame"
 import { activeTurn, foldConversation, newConversation, waitingTurns, type Conversation } from "./conversation"
 import { foldConversationRow, type ConversationRow } from "./list"
 import { foldRun, streamId, type Run } from "./run"
+import { activeAttempt, foldTask, newTask, type Task } from "./task"
 
 interface Line {
   history: number
@@ -14,6 +15,7 @@ interface Line {
   event: LogEvent
   conversation?: { active: string | null; waiting: string[]; started: number; turns: object[] }
   run?: object
+  task?: object
 }
 
 const lines = readFileSync(new URL("testdata/prefixes.jsonl", import.meta.url), "utf8")
@@ -25,6 +27,7 @@ class Folded {
   conversations = new Map<string, Conversation>()
   rows = new Map<string, ConversationRow>()
   runs = new Map<string, Run>()
+  tasks = new Map<string, Task>()
 
   take(e: LogEvent): void {
     const id = streamId(e.stream, "conversation")
@@ -33,6 +36,8 @@ class Folded {
       const row = foldConversationRow(this.rows.get(id) ?? null, e)
       if (row) this.rows.set(id, row)
     }
+    const task = streamId(e.stream, "task")
+    if (task) this.tasks.set(task, foldTask(this.tasks.get(task) ?? newTask(task), e))
     const run = streamId(e.stream, "run")
     const folded = run && foldRun(this.runs.get(run) ?? null, e)
     if (run && folded) this.runs.set(run, folded)
@@ -43,6 +48,8 @@ class Folded {
 function shown(folded: Folded, stream: string): object | undefined {
   const conversation = folded.conversations.get(streamId(stream, "conversation") ?? "")
   if (conversation) return showConversation(conversation)
+  const task = folded.tasks.get(streamId(stream, "task") ?? "")
+  if (task) return showTask(task)
   const run = folded.runs.get(streamId(stream, "run") ?? "")
   return run && showRun(run)
 }
@@ -56,8 +63,20 @@ function showConversation(c: Conversation): object {
   }
 }
 
+function showTask(t: Task): object {
+  return {
+    active: activeAttempt(t)?.run ?? null,
+    last: t.attempts.at(-1)?.run ?? null,
+    attempts: t.attempts.at(-1)?.number ?? 0,
+    title: t.title,
+    prompt: t.prompt,
+  }
+}
+
 function showRun(r: Run): object {
   return {
+    task: r.task || null,
+    attempt: r.attempt,
     status: r.status,
     epoch: r.epoch,
     worker: r.worker,
@@ -107,9 +126,9 @@ function seeded(seed: number): () => number {
 }
 
 describe("folding in the browser", () => {
-  test("there are 1,000 prefixes, with every kind of the two streams", () => {
+  test("there are 1,000 prefixes, with every kind of the three streams", () => {
     expect(lines).toHaveLength(1000)
-    expect(new Set(lines.map((l) => l.event.kind)).size).toBe(16)
+    expect(new Set(lines.map((l) => l.event.kind)).size).toBe(19)
   })
 
   test("gives the state of the server after every prefix", () => {
@@ -118,7 +137,7 @@ describe("folding in the browser", () => {
       const expected = new Map<string, unknown>()
       for (const line of history) {
         folded.take(line.event)
-        expected.set(line.event.stream, line.conversation ?? line.run)
+        expected.set(line.event.stream, line.conversation ?? line.run ?? line.task)
         for (const [stream, state] of expected) {
           expect(shown(folded, stream), `history ${line.history}, position ${line.event.position}, ${stream}`).toEqual(state)
         }
@@ -134,7 +153,7 @@ describe("folding in the browser", () => {
         const from = Math.max(0, i - Math.floor(random() * 40))
         for (const line of history.slice(from, i + 1)) folded.take(line.event)
         const line = history[i]!
-        expect(shown(folded, line.event.stream), `position ${line.event.position}`).toEqual(line.conversation ?? line.run)
+        expect(shown(folded, line.event.stream), `position ${line.event.position}`).toEqual(line.conversation ?? line.run ?? line.task)
       }
       const positions = [...folded.runs.values()].flatMap((r) => r.positions)
       expect(new Set(positions).size).toBe(positions.length)

@@ -57,13 +57,20 @@ export function foldTask(task: Task, e: LogEvent): Task {
 function started(e: LogEvent): Attempt {
   const d = e.data
   return {
-    run: str(d.run), number: num(d.attempt), retryOf: str(d.retry_of), continues: str(d.continues), outcome: null, startedAt: e.at,
+    run: str(d.run),
+    number: num(d.attempt),
+    retryOf: str(d.retry_of),
+    continues: str(d.continues),
+    outcome: null,
+    startedAt: e.at,
     positions: [e.position],
   }
 }
 
 const endedBy = (attempt: Attempt, e: LogEvent): Attempt => ({
-  ...attempt, outcome: str(e.data.outcome) as RunStatus, positions: [...attempt.positions, e.position],
+  ...attempt,
+  outcome: str(e.data.outcome) as RunStatus,
+  positions: [...attempt.positions, e.position],
 })
 
 /** A task in a list, in the shape in which REST answers it. */
@@ -83,8 +90,15 @@ export interface TaskRow {
 }
 
 const byRun: Record<string, RunStatus> = {
-  "run.queued": "queued", "run.started": "starting", "run.sandbox_prepared": "running", "run.model_answered": "running",
-  "run.worker_lost": "queued", "run.released": "queued", "run.succeeded": "succeeded", "run.failed": "failed", "run.cancelled": "cancelled",
+  "run.queued": "queued",
+  "run.started": "starting",
+  "run.sandbox_prepared": "running",
+  "run.model_answered": "running",
+  "run.worker_lost": "queued",
+  "run.released": "queued",
+  "run.succeeded": "succeeded",
+  "run.failed": "failed",
+  "run.cancelled": "cancelled",
 }
 
 /**
@@ -98,7 +112,8 @@ export function foldTaskRow<R extends TaskRow>(row: R, e: LogEvent): R {
   if (streamId(e.stream, "task") !== row.task_id || e.version <= row.version) return row
   const next = { ...row, version: e.version, changed_at: e.at }
   const run = str(e.data.run)
-  if (e.kind === "task.attempt_started") return { ...next, runs: num(e.data.attempt), active_run_id: run, last_run_id: run, state: "queued" }
+  if (e.kind === "task.attempt_started")
+    return { ...next, runs: num(e.data.attempt), active_run_id: run, last_run_id: run, state: "queued" }
   if (e.kind === "task.attempt_ended") {
     const outcome = str(e.data.outcome)
     return { ...next, active_run_id: null, state: ended(outcome) ? (outcome as RunStatus) : row.state }

@@ -273,6 +273,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Repeat a run that has ended
+         * @description The run of a conversation: its message is asked again, as a new message. The run of a task: a new attempt with its prompt that starts where it started, from the source or, when it continued a run, from that run's files. Instructions, tools and limits are those of the agent as it is now. 409 run_active: that run, or another one of the task, has not ended.
+         */
+        post: operations["run-retry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/spaces": {
         parameters: {
             query?: never;
@@ -327,7 +347,7 @@ export interface paths {
         put?: never;
         /**
          * Open a conversation with an agent
-         * @description Its runs begin in an empty workspace.
+         * @description The workspace of its first run begins with the source, later ones with what the turns before left. Files are those that the space has at this moment: what is stored later does not reach the conversation.
          */
         post: operations["conversation-open"];
         delete?: never;
@@ -399,6 +419,210 @@ export interface paths {
          * @description Owners change every role, admins between member and auditor. A space keeps at least one owner.
          */
         patch: operations["membership-change"];
+        trace?: never;
+    };
+    "/api/v1/spaces/{space}/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tasks of a space
+         * @description The last changed first. One that changes while you page moves to the front.
+         */
+        get: operations["task-list"];
+        put?: never;
+        /**
+         * Give an agent a task
+         * @description Its first run is queued at once and begins in an empty workspace. Follow GET /runs/{run}/events.
+         */
+        post: operations["task-open"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{task}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A task */
+        get: operations["task-get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{task}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel the active run of a task
+         * @description 200: it has ended. 202: the worker that holds it was asked to end it. 409: it had ended before.
+         */
+        post: operations["task-cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{task}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Attempts at a task */
+        get: operations["task-run-list"];
+        put?: never;
+        /**
+         * Start another attempt
+         * @description continue: from the files and the transcript of the newest run, whatever it came to, with a prompt of its own; when those files cannot be reached any more, the run fails with workspace_lost. retry: the task's prompt again, afresh from its source. 409 run_active while a run of the task has not ended.
+         */
+        post: operations["task-run-start"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/files/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file, without its content */
+        get: operations["file-get"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove a file
+         * @description Conversations that began with it keep it.
+         */
+        delete: operations["file-remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/files/{file}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The content of a file
+         * @description As an attachment. The ETag is the SHA-256 of the content.
+         */
+        get: operations["file-content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a run did to its files
+         * @description Compared with what it began with: earlier turns of the conversation are part of that.
+         */
+        get: operations["run-change-list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/changes/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The text diff of one file */
+        get: operations["run-change-diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/spaces/{space}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Files of a space
+         * @description The last stored first.
+         */
+        get: operations["file-list"];
+        put?: never;
+        /**
+         * Store files
+         * @description multipart/form-data with a part `file` for each; its filename is the path in the space, folders allowed. All are stored or none. At most 2000 files and 67108864 bytes at once.
+         */
+        post: operations["file-upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/spaces/{space}/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a workspace may begin with
+         * @description Nothing, the files of the space or a folder of them, and the folders that the operator offers. One page.
+         */
+        get: operations["source-list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
 }
@@ -501,6 +725,8 @@ export interface components {
              * @description Messages that wait for their turn.
              */
             waiting: number;
+            /** @description What its workspace begins with. */
+            source: components["schemas"]["Source"];
         };
         ConversationOpenInBody: {
             /**
@@ -510,6 +736,8 @@ export interface components {
             agent_id: string;
             /** @description One line, at most 400 bytes. */
             title: string;
+            /** @description Nothing unless given. */
+            source?: components["schemas"]["SourceIn"];
         };
         ConversationOpened: {
             /** Format: uuid */
@@ -604,6 +832,11 @@ export interface components {
             /** @description For the page after this one; null at the end. */
             next_cursor: string | null;
         };
+        ListRun: {
+            items: components["schemas"]["Run"][];
+            /** @description For the page after this one; null at the end. */
+            next_cursor: string | null;
+        };
         ListSession: {
             items: components["schemas"]["Session"][];
             /** @description For the page after this one; null at the end. */
@@ -611,6 +844,11 @@ export interface components {
         };
         ListSpace: {
             items: components["schemas"]["Space"][];
+            /** @description For the page after this one; null at the end. */
+            next_cursor: string | null;
+        };
+        ListTaskSummary: {
+            items: components["schemas"]["TaskSummary"][];
             /** @description For the page after this one; null at the end. */
             next_cursor: string | null;
         };
@@ -710,6 +948,10 @@ export interface components {
         Model: {
             name: string;
         };
+        ModelIn: {
+            /** @description That of the repeated run unless given. */
+            model?: string;
+        };
         Models: {
             /** @description demo, which needs no key, comes first. */
             items: components["schemas"]["Model"][];
@@ -750,8 +992,21 @@ export interface components {
             agent_id: string;
             /** @description Once it has succeeded. */
             answer: string | null;
+            /**
+             * Format: int64
+             * @description 1, 2, ... at the same task or message.
+             */
+            attempt: number;
             cancel_asked: boolean;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The run of the same task whose files and transcript it goes on from; null: it begins at the source, or is of a conversation.
+             */
+            continues: string;
+            /**
+             * Format: uuid
+             * @description null for the run of a task.
+             */
             conversation_id: string;
             /** Format: date-time */
             ended_at: string | null;
@@ -772,6 +1027,11 @@ export interface components {
             output_tokens: number | null;
             /** Format: date-time */
             queued_at: string;
+            /**
+             * Format: uuid
+             * @description The run that it repeats.
+             */
+            retry_of: string;
             /** Format: uuid */
             run_id: string;
             /** Format: uuid */
@@ -788,16 +1048,54 @@ export interface components {
              * @description Answers of the model so far.
              */
             steps: number;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description null for the run of a conversation.
+             */
+            task_id: string;
+            /**
+             * Format: uuid
+             * @description null for the run of a task.
+             */
             turn_id: string;
             /** Format: int64 */
             version: number;
+            /** @description What the workspace of its conversation began with, as pinned. */
+            source: components["schemas"]["Source"];
         };
         RunCancelled: {
             /** Format: uuid */
             run_id: string;
             /** @enum {string} */
             state: "queued" | "starting" | "running" | "succeeded" | "failed" | "cancelled";
+        };
+        RunRetried: {
+            /** Format: int64 */
+            attempt: number;
+            /**
+             * Format: uuid
+             * @description null for the run of a task.
+             */
+            conversation_id: string;
+            /** Format: uuid */
+            retry_of: string;
+            /** Format: uuid */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description null for the run of a conversation.
+             */
+            task_id: string;
+            /**
+             * Format: uuid
+             * @description The new turn; null for the run of a task.
+             */
+            turn_id: string;
+            /**
+             * Format: int64
+             * @description Of the task or the conversation.
+             */
+            version: number;
         };
         Session: {
             /** @description What the browser called itself; empty when it did not. */
@@ -857,6 +1155,275 @@ export interface components {
             /** Format: uuid */
             space_id: string;
             /** Format: int64 */
+            version: number;
+        };
+        Task: {
+            /**
+             * Format: uuid
+             * @description null while no attempt is active.
+             */
+            active_run_id: string;
+            /** Format: uuid */
+            agent_id: string;
+            /**
+             * Format: date-time
+             * @description When an attempt last started or ended.
+             */
+            changed_at: string;
+            /**
+             * Format: uuid
+             * @description Of the newest attempt.
+             */
+            last_run_id: string;
+            /** @description Of the attempts that name none. */
+            model: string;
+            /** Format: date-time */
+            opened_at: string;
+            /** @description The actor, like account/ID. */
+            opened_by: string;
+            prompt: string | null;
+            /**
+             * Format: int64
+             * @description How many attempts there are.
+             */
+            runs: number;
+            /** Format: uuid */
+            space_id: string;
+            /**
+             * @description Of the newest run.
+             * @enum {string}
+             */
+            state: "queued" | "starting" | "running" | "succeeded" | "failed" | "cancelled";
+            /** Format: uuid */
+            task_id: string;
+            title: string | null;
+            /** Format: int64 */
+            version: number;
+            source: components["schemas"]["Source"];
+        };
+        TaskOpenInBody: {
+            /**
+             * Format: uuid
+             * @description Of the same space.
+             */
+            agent_id: string;
+            /** @description The agent's unless given. */
+            model?: string;
+            /** @description At most 1 MiB. */
+            prompt: string;
+            /** @description One line, at most 400 bytes. */
+            title: string;
+            source?: components["schemas"]["SourceIn"];
+        };
+        TaskOpened: {
+            /** Format: uuid */
+            run_id: string;
+            /** Format: uuid */
+            task_id: string;
+            /** Format: int64 */
+            version: number;
+        };
+        TaskRunStartInBody: {
+            /** @enum {string} */
+            mode: "continue" | "retry";
+            /** @description The task's unless given. */
+            model?: string;
+            /** @description At most 1 MiB. What to do now: needed to continue; a retry has the task's. */
+            prompt?: string;
+        };
+        TaskRunStarted: {
+            /** Format: int64 */
+            attempt: number;
+            /** Format: uuid */
+            run_id: string;
+            /**
+             * Format: int64
+             * @description Of the task.
+             */
+            version: number;
+        };
+        TaskSummary: {
+            /**
+             * Format: uuid
+             * @description null while no attempt is active.
+             */
+            active_run_id: string;
+            /** Format: uuid */
+            agent_id: string;
+            /**
+             * Format: date-time
+             * @description When an attempt last started or ended.
+             */
+            changed_at: string;
+            /**
+             * Format: uuid
+             * @description Of the newest attempt.
+             */
+            last_run_id: string;
+            /** @description Of the attempts that name none. */
+            model: string;
+            /** Format: date-time */
+            opened_at: string;
+            /** @description The actor, like account/ID. */
+            opened_by: string;
+            /**
+             * Format: int64
+             * @description How many attempts there are.
+             */
+            runs: number;
+            /** Format: uuid */
+            space_id: string;
+            /**
+             * @description Of the newest run.
+             * @enum {string}
+             */
+            state: "queued" | "starting" | "running" | "succeeded" | "failed" | "cancelled";
+            /** Format: uuid */
+            task_id: string;
+            title: string | null;
+            /** Format: int64 */
+            version: number;
+        };
+        Change: {
+            binary: boolean;
+            /** @enum {string} */
+            change: "added" | "modified" | "deleted" | "renamed" | "mode" | "type";
+            /** @description There is a text diff. */
+            diff: boolean;
+            /** Format: int64 */
+            lines_added: number | null;
+            /** Format: int64 */
+            lines_removed: number | null;
+            mode_after: string | null;
+            /** @description Octal, as git writes it: 100644, 100755, 120777 a link, 040755 a folder. */
+            mode_before: string | null;
+            /** @description Of a renamed file. */
+            old_path: string | null;
+            path: string;
+            /** Format: int64 */
+            size_after: number | null;
+            /** Format: int64 */
+            size_before: number | null;
+        };
+        ChangeTotals: {
+            /** Format: int64 */
+            added: number;
+            /** Format: int64 */
+            deleted: number;
+            /** Format: int64 */
+            files: number;
+            /** Format: int64 */
+            lines_added: number;
+            /** Format: int64 */
+            lines_removed: number;
+            /** Format: int64 */
+            mode: number;
+            /** Format: int64 */
+            modified: number;
+            /** Format: int64 */
+            renamed: number;
+            /** Format: int64 */
+            type: number;
+        };
+        Changes: {
+            /** @description By path. */
+            items: components["schemas"]["Change"][];
+            next_cursor: string | null;
+            /** @description Of unavailable: no_sandbox (it used no tool, so that it changed nothing) or not_recorded (nobody could look at the files). */
+            reason: string | null;
+            /**
+             * @description pending until the run ends.
+             * @enum {string}
+             */
+            state: "pending" | "recorded" | "unavailable";
+            /** @description Numbers of paths, and of lines of text files. */
+            totals: components["schemas"]["ChangeTotals"];
+            /** @description There are more changes than are listed, or longer diffs than are kept. */
+            truncated: boolean;
+        };
+        Diff: {
+            /** @description Unified, with three lines of context. */
+            diff: string;
+            path: string;
+            truncated: boolean;
+        };
+        File: {
+            /** Format: uuid */
+            file_id: string;
+            /** @description As the content looks. */
+            media_type: string;
+            /** @description Relative, with / between folders. */
+            path: string | null;
+            /** @description Of the content, hexadecimal. */
+            sha256: string | null;
+            /**
+             * Format: int64
+             * @description Bytes.
+             */
+            size: number;
+            /** Format: uuid */
+            space_id: string;
+            /** Format: date-time */
+            stored_at: string;
+            /** @description The actor, like account/ID. */
+            stored_by: string;
+            /** Format: int64 */
+            version: number;
+        };
+        FilesUploaded: {
+            files: components["schemas"]["UploadedFile"][];
+        };
+        ListFile: {
+            items: components["schemas"]["File"][];
+            /** @description For the page after this one; null at the end. */
+            next_cursor: string | null;
+        };
+        ListSource: {
+            items: components["schemas"]["Source"][];
+            /** @description For the page after this one; null at the end. */
+            next_cursor: string | null;
+        };
+        Source: {
+            /**
+             * Format: int64
+             * @description Of all files together.
+             */
+            bytes: number | null;
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            files: number | null;
+            folder: string | null;
+            /** @enum {string} */
+            kind: "none" | "files" | "folder";
+            /** @description Names the list of files that was pinned: the same list of a space has the same name. */
+            manifest: string | null;
+            /** @description null also where the root does not offer it by a relative path. */
+            path: string | null;
+            root: string | null;
+        };
+        SourceIn: {
+            /** @description Of kind files: a folder of the space, which becomes the workspace's root; all files unless given. */
+            folder?: string;
+            /** @enum {string} */
+            kind: "none" | "files" | "folder";
+            /** @description Of kind folder: a folder below the root; the root itself unless given. */
+            path?: string;
+            /** @description Of kind folder: one of GET /spaces/{space}/sources. */
+            root?: string;
+        };
+        UploadedFile: {
+            /** Format: uuid */
+            file_id: string;
+            path: string;
+            sha256: string;
+            /** Format: int64 */
+            size: number;
+            /**
+             * Format: int64
+             * @description Unchanged when the path had this content already.
+             */
             version: number;
         };
     };
@@ -2528,6 +3095,143 @@ export interface operations {
             };
         };
     };
+    "run-retry": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request get the first answer again for 30 days; another request under the same key answers 409. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ModelIn"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunRetried"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "space-list": {
         parameters: {
             query?: {
@@ -2949,6 +3653,12 @@ export interface operations {
                 limit?: number;
                 /** @description next_cursor of the page before. Opaque: it is no position in the log. */
                 cursor?: string;
+                /** @description Only those whose title contains this text; upper and lower case are the same. */
+                q?: string;
+                /** @description Only those of this agent. */
+                agent_id?: string;
+                /** @description active: a turn is under way. */
+                state?: "active" | "idle";
             };
             header?: never;
             path: {
@@ -3707,6 +4417,1415 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "task-list": {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                limit?: number;
+                /** @description next_cursor of the page before. Opaque: it is no position in the log. */
+                cursor?: string;
+                /** @description Only those whose title contains this text; upper and lower case are the same. */
+                q?: string;
+                /** @description Only those of this agent. */
+                agent_id?: string;
+                /** @description Only those in one of these states, like queued,running. */
+                state?: ("queued" | "starting" | "running" | "succeeded" | "failed" | "cancelled")[] | null;
+            };
+            header?: never;
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListTaskSummary"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "task-open": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request get the first answer again for 30 days; another request under the same key answers 409. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TaskOpenInBody"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskOpened"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "task-get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Task"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "task-cancel": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request get the first answer again for 30 days; another request under the same key answers 409. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCancelled"];
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCancelled"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "task-run-list": {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                limit?: number;
+                /** @description next_cursor of the page before. Opaque: it is no position in the log. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRun"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "task-run-start": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request get the first answer again for 30 days; another request under the same key answers 409. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TaskRunStartInBody"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskRunStarted"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["File"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-content": {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description It is what the caller has. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "run-change-list": {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                limit?: number;
+                /** @description next_cursor of the page before. Opaque: it is no position in the log. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Changes"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "run-change-diff": {
+        parameters: {
+            query: {
+                /** @description Of an item with diff. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diff"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-list": {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                limit?: number;
+                /** @description next_cursor of the page before. Opaque: it is no position in the log. */
+                cursor?: string;
+                /** @description Only files below this folder, at any depth. */
+                folder?: string;
+                /** @description Only files whose path holds this, in any case. */
+                q?: string;
+            };
+            header?: never;
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListFile"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-upload": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request get the first answer again for 30 days; another request under the same key answers 409. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    file: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilesUploaded"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "source-list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSource"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

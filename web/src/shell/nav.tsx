@@ -26,7 +26,7 @@ export function Nav({ className = "" }: { className?: string }) {
               to={place.to}
               params={{ space: spaceName(space) }}
               className="flex h-8 items-center gap-2.5 rounded-md px-2 text-sm text-muted hover:bg-hover hover:text-text"
-              activeProps={{ className: "bg-hover font-medium text-text! shadow-[inset_2px_0_0_var(--accent)]", "aria-current": "page" }}
+              activeProps={{ className: "bg-hover font-medium text-text!", "aria-current": "page" }}
             >
               <Icon name={place.icon} />
               {t(place.text)}

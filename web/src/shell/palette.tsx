@@ -1,12 +1,7 @@
-import { useQuery } from "@tanstack/react-query"
-import { useNavigate } from "@tanstack/react-router"
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react"
 import { useTranslation } from "react-i18next"
-import { spaceName, spacesQuery, useShownSpace } from "../space/space"
-import { Icon, type IconName } from "../ui/icon"
-import { places } from "./nav"
-
-type Choice = { id: string; icon: IconName; text: string; about?: string; go: () => void }
+import { Icon } from "../ui/icon"
+import { type Choice, useChoices } from "./palette_find"
 
 /** Jumping by typing: a box, and under it what fits. Arrows choose, Enter goes, Escape closes. */
 export function Palette({ onClose }: { onClose: () => void }) {
@@ -62,13 +57,14 @@ export function Palette({ onClose }: { onClose: () => void }) {
             id={`${list}-${i}`}
             role="option"
             aria-selected={i === chosen}
+            ref={i === chosen ? intoView : undefined}
             onMouseMove={() => setAt(i)}
             onClick={() => go(choice)}
             className={`flex min-h-9 cursor-pointer items-center gap-3 rounded-md px-3 text-sm ${i === chosen ? "bg-hover" : ""}`}
           >
             <Icon name={choice.icon} className="text-muted" />
             <span className="min-w-0 truncate">{choice.text}</span>
-            {choice.about && <span className="ml-auto max-w-[40%] truncate text-xs text-muted">{choice.about}</span>}
+            <span className="ml-auto max-w-[40%] shrink-0 truncate text-xs text-muted">{choice.about}</span>
           </li>
         ))}
       </ul>
@@ -79,21 +75,5 @@ export function Palette({ onClose }: { onClose: () => void }) {
   )
 }
 
-function useChoices(asked: string): Choice[] {
-  const { t } = useTranslation()
-  const navigate = useNavigate()
-  const { data: spaces } = useQuery(spacesQuery)
-  const shown = useShownSpace()
-  const all: Choice[] = []
-  if (shown) {
-    for (const place of places) {
-      all.push({ id: place.to, icon: place.icon, text: t(place.text), about: t("shell.palette.page"), go: () => void navigate({ to: place.to, params: { space: spaceName(shown) } }) })
-    }
-  }
-  all.push({ id: "account", icon: "person", text: t("account.title"), about: t("shell.palette.page"), go: () => void navigate({ to: "/account" }) })
-  for (const space of spaces ?? []) {
-    all.push({ id: space.space_id, icon: "members", text: space.name ?? t("space.unnamed"), about: t("shell.space"), go: () => void navigate({ to: "/s/$space/conversations", params: { space: spaceName(space) } }) })
-  }
-  const words = asked.toLowerCase().split(/\s+/)
-  return all.filter((c) => words.every((word) => c.text.toLowerCase().includes(word)))
-}
+/** The chosen one is in sight, however long the list is. */
+const intoView = (at: HTMLElement | null) => at?.scrollIntoView({ block: "nearest" })

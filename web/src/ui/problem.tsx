@@ -1,7 +1,7 @@
-import { useState } from "react"
 import { useTranslation } from "react-i18next"
 import type { Problem } from "../api/problem"
 import { Button } from "./button"
+import { Copy } from "./copy"
 
 /** Says what was refused, why, and what to do; with what an operator needs to find it in the log. */
 export function ProblemNote({ problem, again }: { problem: Problem; again?: () => void }) {
@@ -29,16 +29,11 @@ export function ProblemNote({ problem, again }: { problem: Problem; again?: () =
 
 /** The code and the request's id, to copy. */
 function Reference({ problem }: { problem: Problem }) {
-  const { t } = useTranslation()
-  const [copied, setCopied] = useState(false)
   const text = problem.requestId ? `${problem.code} ${problem.requestId}` : problem.code
-  const copy = () => void navigator.clipboard?.writeText(text).then(() => setCopied(true))
   return (
     <span className="flex min-w-0 flex-wrap items-center gap-x-2 text-text">
       <code className="min-w-0 font-mono text-xs break-all">{text}</code>
-      <button type="button" onClick={copy} className="rounded-sm text-xs underline underline-offset-2">
-        {copied ? t("ui.copied") : t("ui.copy")}
-      </button>
+      <Copy text={text} />
     </span>
   )
 }

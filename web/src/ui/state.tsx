@@ -3,6 +3,8 @@ import type { Schema } from "../api/client"
 
 export type RunState = Schema["Run"]["state"]
 
+export const runStates = ["queued", "starting", "running", "succeeded", "failed", "cancelled"] as const satisfies readonly RunState[]
+
 const look: Record<RunState, { colour: string; shape: string; turns?: boolean; fill?: boolean }> = {
   queued: { colour: "text-muted", shape: "M8 2.2a5.8 5.8 0 1 1 0 11.6A5.8 5.8 0 0 1 8 2.2" },
   starting: { colour: "text-accent", shape: "M8 2.2a5.8 5.8 0 0 1 5.8 5.8", turns: true },
