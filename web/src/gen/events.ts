@@ -31,6 +31,9 @@ export interface EventData {
   "space.member_role_changed": SpaceMemberRoleChanged
   "space.member_removed": SpaceMemberRemoved
   "space.erased": SpaceErased
+  "task.opened": TaskOpened
+  "task.attempt_started": TaskAttemptStarted
+  "task.attempt_ended": TaskAttemptEnded
 }
 
 export type EventKind = keyof EventData
@@ -125,8 +128,9 @@ export interface ConversationTurnEnded {
 
 /** Queued says that the run exists, with everything pinned that it needs. */
 export interface RunQueued {
-  conversation: string
-  turn: string
+  conversation?: string
+  turn?: string
+  task?: string
   agent: string
   revision: number
   model: string
@@ -137,6 +141,9 @@ export interface RunQueued {
   source: RunSource
   mounts: RunMount[]
   queue: string
+  attempt?: number
+  retry_of?: string
+  continues?: string
 }
 
 /** Started says that a worker claimed the run under a new epoch. */
@@ -217,6 +224,7 @@ export interface RunWorkerLost {
   epoch: number
   worker: string
   queue: string
+  task?: string
 }
 
 /** Released says that a draining worker handed the run back. */
@@ -224,6 +232,7 @@ export interface RunReleased {
   epoch: number
   worker: string
   queue: string
+  task?: string
 }
 
 /** Succeeded ends the run with an answer. */
@@ -272,4 +281,30 @@ export interface SpaceMemberRemoved {
 
 /** Erased says that the space's key is to be destroyed: all its content reads as erased from now on. */
 export interface SpaceErased {
+}
+
+/** Opened says that a task exists. */
+export interface TaskOpened {
+  agent: string
+  title: Sealed
+  prompt: Sealed
+  model: string
+  source: RunSource
+  mounts: RunMount[]
+  queue: string
+}
+
+/** AttemptStarted says that a new run works on the task and may be claimed. */
+export interface TaskAttemptStarted {
+  run: string
+  attempt: number
+  retry_of?: string
+  continues?: string
+  queue: string
+}
+
+/** AttemptEnded says how the attempt's run ended. */
+export interface TaskAttemptEnded {
+  run: string
+  outcome: "queued" | "starting" | "running" | "succeeded" | "failed" | "cancelled"
 }
