@@ -20,6 +20,7 @@ import (
 	"cairn/domain/claim"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
+	"cairn/domain/file"
 	"cairn/domain/run"
 	"cairn/domain/space"
 	"cairn/domain/task"
@@ -38,6 +39,8 @@ func Apply(ctx context.Context, q *projectq.Queries, r *event.Record, e event.Ev
 		return applyAgent(ctx, q, r, e)
 	case conversation.Kind:
 		return applyConversation(ctx, q, r, e)
+	case file.Kind:
+		return applyFile(ctx, q, r, e)
 	case task.Kind:
 		return applyTask(ctx, q, r, e)
 	case run.Kind:

@@ -29,7 +29,7 @@ func applySpace(ctx context.Context, q *projectq.Queries, r *event.Record, e eve
 		return errors.Join(
 			q.SpaceErase(ctx, projectq.SpaceEraseParams{ID: id, Version: r.Version}),
 			q.SpaceEraseAgent(ctx, id), q.SpaceEraseAgentRevision(ctx, id), q.SpaceEraseConversation(ctx, id), q.SpaceEraseTask(ctx, id),
-			q.SpaceEraseMessage(ctx, id), q.SpaceEraseRun(ctx, id), q.SpaceEraseToolCall(ctx, id))
+			q.SpaceEraseMessage(ctx, id), q.SpaceEraseRun(ctx, id), q.SpaceEraseToolCall(ctx, id), q.SpaceEraseFile(ctx, id))
 	}
 	return unknown(r)
 }

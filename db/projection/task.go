@@ -13,9 +13,12 @@ func applyTask(ctx context.Context, q *projectq.Queries, r *event.Record, e even
 	id := r.StreamID
 	switch e := e.(type) {
 	case task.Opened:
+		from := sourceOf(e.Source)
 		return q.TaskInsert(ctx, projectq.TaskInsertParams{
 			ID: id, SpaceID: r.SpaceID, AgentID: e.Agent, Title: text(e.Title), TitleLower: lower(e.Title), Model: e.Model,
 			OpenedBy: r.Actor, At: r.RecordedAt, Version: r.Version,
+			SourceKind: from.kind, SourceRoot: from.root, SourcePath: from.path, SourceFolder: from.folder,
+			SourceFiles: from.files, SourceBytes: from.bytes, SourceManifest: from.manifest,
 		})
 	case task.AttemptStarted:
 		return q.TaskAttemptStarted(ctx, projectq.TaskAttemptStartedParams{ID: id, Attempt: e.Attempt, RunID: &e.Run, At: r.RecordedAt, Version: r.Version})

@@ -13,7 +13,7 @@ import (
 )
 
 const conversationByID = `-- name: ConversationByID :one
-SELECT id, space_id, agent_id, title, title_lower, turns, waiting, active_run, opened_by, opened_at, changed_at, version FROM conversation WHERE id = $1
+SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version, title_lower, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM conversation WHERE id = $1
 `
 
 func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversation, error) {
@@ -24,7 +24,6 @@ func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversati
 		&i.SpaceID,
 		&i.AgentID,
 		&i.Title,
-		&i.TitleLower,
 		&i.Turns,
 		&i.Waiting,
 		&i.ActiveRun,
@@ -32,12 +31,20 @@ func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversati
 		&i.OpenedAt,
 		&i.ChangedAt,
 		&i.Version,
+		&i.TitleLower,
+		&i.SourceKind,
+		&i.SourceRoot,
+		&i.SourcePath,
+		&i.SourceFolder,
+		&i.SourceFiles,
+		&i.SourceBytes,
+		&i.SourceManifest,
 	)
 	return i, err
 }
 
 const conversationPage = `-- name: ConversationPage :many
-SELECT id, space_id, agent_id, title, title_lower, turns, waiting, active_run, opened_by, opened_at, changed_at, version FROM conversation
+SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version, title_lower, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM conversation
 WHERE space_id = $1 AND changed_at <= $2 AND (changed_at < $2 OR id > $3)
     AND ($4::uuid IS NULL OR agent_id = $4)
     AND ($5::text IS NULL OR position($5 IN title_lower) > 0)
@@ -79,7 +86,6 @@ func (q *Queries) ConversationPage(ctx context.Context, arg ConversationPagePara
 			&i.SpaceID,
 			&i.AgentID,
 			&i.Title,
-			&i.TitleLower,
 			&i.Turns,
 			&i.Waiting,
 			&i.ActiveRun,
@@ -87,6 +93,14 @@ func (q *Queries) ConversationPage(ctx context.Context, arg ConversationPagePara
 			&i.OpenedAt,
 			&i.ChangedAt,
 			&i.Version,
+			&i.TitleLower,
+			&i.SourceKind,
+			&i.SourceRoot,
+			&i.SourcePath,
+			&i.SourceFolder,
+			&i.SourceFiles,
+			&i.SourceBytes,
+			&i.SourceManifest,
 		); err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (q *Queries) RunActiveAbandoned(ctx context.Context, arg RunActiveAbandoned
 }
 
 const runByID = `-- name: RunByID :one
-SELECT id, space_id, conversation_id, turn_id, task_id, attempt, retry_of, continues, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version FROM run WHERE id = $1
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM run WHERE id = $1
 `
 
 func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
@@ -102,10 +102,6 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 		&i.SpaceID,
 		&i.ConversationID,
 		&i.TurnID,
-		&i.TaskID,
-		&i.Attempt,
-		&i.RetryOf,
-		&i.Continues,
 		&i.AgentID,
 		&i.Model,
 		&i.State,
@@ -125,6 +121,17 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 		&i.StartedAt,
 		&i.EndedAt,
 		&i.Version,
+		&i.TaskID,
+		&i.Attempt,
+		&i.RetryOf,
+		&i.Continues,
+		&i.SourceKind,
+		&i.SourceRoot,
+		&i.SourcePath,
+		&i.SourceFolder,
+		&i.SourceFiles,
+		&i.SourceBytes,
+		&i.SourceManifest,
 	)
 	return i, err
 }
@@ -160,7 +167,7 @@ func (q *Queries) RunOpenCounts(ctx context.Context) ([]RunOpenCountsRow, error)
 }
 
 const runPageOfTask = `-- name: RunPageOfTask :many
-SELECT id, space_id, conversation_id, turn_id, task_id, attempt, retry_of, continues, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version FROM run WHERE task_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT $3
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM run WHERE task_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT $3
 `
 
 type RunPageOfTaskParams struct {
@@ -184,10 +191,6 @@ func (q *Queries) RunPageOfTask(ctx context.Context, arg RunPageOfTaskParams) ([
 			&i.SpaceID,
 			&i.ConversationID,
 			&i.TurnID,
-			&i.TaskID,
-			&i.Attempt,
-			&i.RetryOf,
-			&i.Continues,
 			&i.AgentID,
 			&i.Model,
 			&i.State,
@@ -207,6 +210,17 @@ func (q *Queries) RunPageOfTask(ctx context.Context, arg RunPageOfTaskParams) ([
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.Version,
+			&i.TaskID,
+			&i.Attempt,
+			&i.RetryOf,
+			&i.Continues,
+			&i.SourceKind,
+			&i.SourceRoot,
+			&i.SourcePath,
+			&i.SourceFolder,
+			&i.SourceFiles,
+			&i.SourceBytes,
+			&i.SourceManifest,
 		); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 const taskByID = `-- name: TaskByID :one
-SELECT t.id, t.space_id, t.agent_id, t.title, t.title_lower, t.model, t.attempts, t.active_run, t.last_run, t.outcome, t.opened_by, t.opened_at, t.changed_at, t.version, coalesce(t.outcome, (SELECT r.state FROM run r WHERE r.id = t.active_run), 'queued')::text AS state
+SELECT t.id, t.space_id, t.agent_id, t.title, t.title_lower, t.model, t.attempts, t.active_run, t.last_run, t.outcome, t.opened_by, t.opened_at, t.changed_at, t.version, t.source_kind, t.source_root, t.source_path, t.source_folder, t.source_files, t.source_bytes, t.source_manifest, coalesce(t.outcome, (SELECT r.state FROM run r WHERE r.id = t.active_run), 'queued')::text AS state
 FROM task t WHERE t.id = $1
 `
 
@@ -40,13 +40,20 @@ func (q *Queries) TaskByID(ctx context.Context, id event.ID) (TaskByIDRow, error
 		&i.Task.OpenedAt,
 		&i.Task.ChangedAt,
 		&i.Task.Version,
+		&i.Task.SourceKind,
+		&i.Task.SourceRoot,
+		&i.Task.SourcePath,
+		&i.Task.SourceFolder,
+		&i.Task.SourceFiles,
+		&i.Task.SourceBytes,
+		&i.Task.SourceManifest,
 		&i.State,
 	)
 	return i, err
 }
 
 const taskPage = `-- name: TaskPage :many
-SELECT t.id, t.space_id, t.agent_id, t.title, t.title_lower, t.model, t.attempts, t.active_run, t.last_run, t.outcome, t.opened_by, t.opened_at, t.changed_at, t.version, coalesce(t.outcome, (SELECT r.state FROM run r WHERE r.id = t.active_run), 'queued')::text AS state
+SELECT t.id, t.space_id, t.agent_id, t.title, t.title_lower, t.model, t.attempts, t.active_run, t.last_run, t.outcome, t.opened_by, t.opened_at, t.changed_at, t.version, t.source_kind, t.source_root, t.source_path, t.source_folder, t.source_files, t.source_bytes, t.source_manifest, coalesce(t.outcome, (SELECT r.state FROM run r WHERE r.id = t.active_run), 'queued')::text AS state
 FROM task t
 WHERE t.space_id = $1 AND t.changed_at <= $2 AND (t.changed_at < $2 OR t.id > $3)
     AND ($4::uuid IS NULL OR t.agent_id = $4)
@@ -107,6 +114,13 @@ func (q *Queries) TaskPage(ctx context.Context, arg TaskPageParams) ([]TaskPageR
 			&i.Task.OpenedAt,
 			&i.Task.ChangedAt,
 			&i.Task.Version,
+			&i.Task.SourceKind,
+			&i.Task.SourceRoot,
+			&i.Task.SourcePath,
+			&i.Task.SourceFolder,
+			&i.Task.SourceFiles,
+			&i.Task.SourceBytes,
+			&i.Task.SourceManifest,
 			&i.State,
 		); err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"cairn/domain/claim"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
+	"cairn/domain/file"
 	"cairn/domain/run"
 	"cairn/domain/space"
 	"cairn/domain/task"
@@ -18,7 +19,7 @@ import (
 // Registry returns all aggregates and their event kinds.
 func Registry() *event.Registry {
 	return event.NewRegistry(
-		account.Aggregate(), agent.Aggregate(), claim.Aggregate(), conversation.Aggregate(), run.Aggregate(), space.Aggregate(),
+		account.Aggregate(), agent.Aggregate(), claim.Aggregate(), conversation.Aggregate(), file.Aggregate(), run.Aggregate(), space.Aggregate(),
 		task.Aggregate(),
 	)
 }
@@ -28,6 +29,13 @@ func Commands() []event.Command {
 	return []event.Command{
 		account.Open{},
 		account.Erase{},
+		account.Disable{},
+		account.Enable{},
+		account.OpenSession{},
+		account.RevokeSession{},
+		account.ChangePassword{},
+		account.RecordDenial{},
+		account.CountDenials{},
 		space.Create{},
 		space.AddMember{},
 		space.ChangeRole{},
@@ -44,11 +52,14 @@ func Commands() []event.Command {
 		task.Retry{},
 		task.EndRun{},
 		task.CancelRun{},
+		file.Store{},
+		file.Remove{},
 		run.Start{},
 		run.RecordSandbox{},
 		run.RecordAnswer{},
 		run.CallTool{},
 		run.ReturnTool{},
+		run.RecordChanges{},
 		run.Release{},
 		run.LoseWorker{},
 	}

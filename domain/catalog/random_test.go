@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,6 +14,7 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/fault"
+	"cairn/domain/file"
 	"cairn/domain/run"
 	"cairn/domain/space"
 	"cairn/domain/task"
@@ -112,7 +114,9 @@ func (g gen) actor(c event.Command) string {
 }
 
 func (g gen) command() event.Command {
-	switch g.one("area", 10) {
+	switch g.one("area", 11) {
+	case 10:
+		return g.filing()
 	case 0:
 		return g.tenancy()
 	case 1:
@@ -129,7 +133,7 @@ func (g gen) command() event.Command {
 func (g gen) tenancy() event.Command {
 	n := g.one("n", 4)
 	s := g.pick("space", 3)
-	switch g.one("command", 7) {
+	switch g.one("command", 8) {
 	case 0:
 		return account.Open{Account: id("account", n), AccountKind: "service", Email: "s@example.org", DisplayName: "S", EmailMAC: mac("email", g.one("mac", 5))}
 	case 1:
@@ -142,11 +146,33 @@ func (g gen) tenancy() event.Command {
 		return space.ChangeRole{Space: s, Account: id("account", n), Role: g.role()}
 	case 5:
 		return space.RemoveMember{Space: s, Account: id("account", n)}
+	case 6:
+		return g.access(id("account", n))
 	}
 	if g.one("erase a space", 4) > 0 {
 		return space.AddMember{Space: s, Account: id("account", n), Role: g.role()}
 	}
 	return space.Erase{Space: s, Claim: g.w.state(space.Stream(s)).(space.State).Claim}
+}
+
+// access draws what an account's stream says of signing in and of refusals.
+func (g gen) access(a event.ID) event.Command {
+	session := g.pick("session", 2)
+	switch g.one("command", 8) {
+	case 0:
+		return account.Disable{Account: a}
+	case 1, 2:
+		return account.Enable{Account: a}
+	case 3:
+		return account.OpenSession{Account: a, Session: session, Method: account.MethodCode}
+	case 4:
+		return account.RevokeSession{Account: a, Session: session, Reason: account.ReasonLogout}
+	case 5:
+		return account.ChangePassword{Account: a, Session: session}
+	case 6:
+		return account.RecordDenial{Account: a, Route: "GET /api/v1/me", Rule: "role_too_low", Target: &session}
+	}
+	return account.CountDenials{Account: a, Denials: int64(g.one("denials", 3)), Since: g.w.now}
 }
 
 func (g gen) authoring() event.Command {
@@ -168,6 +194,34 @@ func (g gen) authoring() event.Command {
 		}
 	}
 	return conversation.Open{Conversation: g.pick("conversation", 4), Space: id("space", s), Agent: id("agent", a), Title: "T", Source: run.Source{Kind: rapid.SampledFrom([]string{"none", "folder"}).Draw(g.T, "source"), Root: ""}}
+}
+
+// content is a reference that fits the space, but now and then.
+func (g gen) content(space event.ID) *event.Content {
+	if g.rarely("other space") {
+		space = id("space", 2)
+	}
+	return &event.Content{Key: space, Blob: strings.Repeat("a", 64), Size: 3}
+}
+
+// filing stores and removes files of a few paths that exclude each other.
+func (g gen) filing() event.Command {
+	s := g.pick("space", 2)
+	if g.one("command", 3) == 0 {
+		return file.Remove{Space: s, File: file.Stream(s, mac("path", g.one("path", 4))).ID}
+	}
+	c := file.Store{Space: s}
+	for range 1 + g.one("files", 2) {
+		n := g.one("path", 4)
+		u := file.Upload{Path: []string{"a", "a/b", "c", "../d"}[n], MAC: mac("path", n), Digest: strings.Repeat(string(rune('0'+g.one("digest", 3))), 64), Content: *g.content(s), MediaType: "text/plain"}
+		if n == 1 {
+			u.Parents = [][]byte{mac("path", 0)}
+		} else if n == 3 {
+			u.Parents = [][]byte{mac("path", 9)}
+		}
+		c.Files = append(c.Files, u)
+	}
+	return c
 }
 
 // target is a run of the world, or now and then one that is not there or not in that conversation.
@@ -261,6 +315,8 @@ func (g gen) work() event.Command {
 		return run.Release{Target: t, Epoch: epoch}
 	case 2:
 		return g.call(t, s, epoch)
+	case 4:
+		return run.RecordChanges{Target: t, Epoch: epoch, Totals: run.ChangeTotals{Files: 1, Added: 1}, Items: g.content(t.Space)}
 	case 3:
 		return endTurn(t, run.Ending{Outcome: rapid.SampledFrom([]run.Status{"succeeded", "failed", "cancelled", "queued"}).Draw(g.T, "outcome"), Code: "odd", Epoch: epoch})
 	}

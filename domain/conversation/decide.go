@@ -82,7 +82,7 @@ func (c PostMessage) post(view event.View, state State, meta event.Meta, lineage
 		return nil, err
 	}
 	queued.Conversation, queued.Turn = c.Conversation, c.Turn
-	queued.Source, queued.Mounts, queued.Queue = state.Source, append([]run.Mount{}, state.Mounts...), state.Queue
+	queued.Source, queued.Mounts, queued.Queue = state.Source.Copied(), append([]run.Mount{}, state.Mounts...), state.Queue
 	lineage(&queued)
 	posted := MessagePosted{Message: c.Message, Turn: c.Turn, Run: c.Run, Author: meta.Actor, Text: event.Seal(c.Text)}
 	return []event.Change{

@@ -125,6 +125,20 @@ type CancelRequested struct {
 // Kind implements event.Event.
 func (CancelRequested) Kind() string { return "run.cancel_requested" }
 
+// ChangesRecorded says what the run did to the files of its workspace. It comes before the end of every run that had
+// a sandbox, unless nobody could look at the files.
+type ChangesRecorded struct {
+	Epoch      int64          `json:"epoch"`
+	Totals     ChangeTotals   `json:"totals"`    // numbers of paths by the kind of their change, and of lines
+	Items      *event.Content `json:"items"`     // the list of changes, JSON; null when nothing changed
+	Diffs      *event.Content `json:"diffs"`     // unified diffs of text files, one after the other; null when there are none
+	Truncated  bool           `json:"truncated"` // there is more than what is kept
+	DurationUS int64          `json:"duration_us"`
+}
+
+// Kind implements event.Event.
+func (ChangesRecorded) Kind() string { return "run.changes_recorded" }
+
 // WorkerLost says that the claim was taken back and the run waits for another worker.
 type WorkerLost struct {
 	Epoch  int64    `json:"epoch"` // the lost one

@@ -29,6 +29,8 @@ func Evolve(s State, e event.Event) State {
 		return s.withCall(e.Call, func(c *Call) { c.State, c.Result = Returned, fromReturned(e) })
 	case CancelRequested:
 		s.CancelRequested = true
+	case ChangesRecorded:
+		s.ChangesEpoch = e.Epoch
 	case WorkerLost, Released:
 		s.Status, s.Worker, s.Host = StatusQueued, "", ""
 	default:

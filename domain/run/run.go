@@ -9,6 +9,8 @@
 //	one call:  asked (model_answered) --tool_called--> called --tool_returned--> returned
 //	           a call that was called under an older epoch and never returned is in doubt
 //
+// Before the end of a run that had a sandbox its worker records what became of the files: changes_recorded.
+//
 // A worker claims by run.started, which raises the epoch by one; whatever carries an older epoch is
 // refused. Terminal states never change. The run's end is decided together with its turn, by
 // conversation.EndTurn, so that the next turn starts in the same append; that of a task's run together with
@@ -79,6 +81,7 @@ type State struct {
 	Sandbox         Sandbox `json:"sandbox"` // the newest one that was recorded
 	Steps           []Step  `json:"steps"`
 	CancelRequested bool    `json:"cancel_requested"`
+	ChangesEpoch    int64   `json:"changes_epoch"` // under which its changes were recorded last; 0: never
 
 	Answer  event.Sealed `json:"answer"`  // of a succeeded run
 	Code    string       `json:"code"`    // of a failed run
@@ -142,7 +145,7 @@ func Aggregate() event.Aggregate {
 		Events: []event.Definition{
 			event.Define[Queued](), event.Define[Started](), event.Define[SandboxPrepared](),
 			event.Define[ModelAnswered](), event.Define[ToolCalled](), event.Define[ToolReturned](),
-			event.Define[CancelRequested](), event.Define[WorkerLost](), event.Define[Released](),
+			event.Define[CancelRequested](), event.Define[ChangesRecorded](), event.Define[WorkerLost](), event.Define[Released](),
 			event.Define[Succeeded](), event.Define[Failed](), event.Define[Cancelled](),
 		},
 		Initial: func() any { return State{} },

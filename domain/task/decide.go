@@ -148,7 +148,7 @@ func (a attempt) start(view event.View, state State, before ...event.Event) ([]e
 		return nil, err
 	}
 	queued.Task, queued.Attempt, queued.RetryOf, queued.Continues = a.task, state.Attempts+1, a.retryOf, a.continues
-	queued.Source, queued.Mounts, queued.Queue = state.Source, append([]run.Mount{}, state.Mounts...), state.Queue
+	queued.Source, queued.Mounts, queued.Queue = state.Source.Copied(), append([]run.Mount{}, state.Mounts...), state.Queue
 	started := AttemptStarted{Run: a.run, Attempt: queued.Attempt, RetryOf: a.retryOf, Continues: a.continues, Queue: state.Queue}
 	return []event.Change{
 		{Stream: Stream(a.task, a.space), Events: append(before, started)},

@@ -74,7 +74,6 @@ CREATE TABLE conversation (
     space_id    uuid        NOT NULL,
     agent_id    uuid        NOT NULL,
     title       text,
-    title_lower text COLLATE "C", -- the title in lower case, for searching
     turns       bigint      NOT NULL,
     waiting     bigint      NOT NULL,
     active_run  uuid,
@@ -84,24 +83,6 @@ CREATE TABLE conversation (
     version     bigint      NOT NULL
 );
 CREATE INDEX conversation_space ON conversation (space_id, changed_at DESC, id);
-
-CREATE TABLE task (
-    id          uuid        PRIMARY KEY,
-    space_id    uuid        NOT NULL,
-    agent_id    uuid        NOT NULL,
-    title       text,
-    title_lower text COLLATE "C", -- the title in lower case, for searching
-    model       text        NOT NULL,
-    attempts    bigint      NOT NULL,
-    active_run  uuid,
-    last_run    uuid,
-    outcome     text, -- of the newest attempt, null while it is active: then its run knows the state
-    opened_by   text        NOT NULL,
-    opened_at   timestamptz NOT NULL,
-    changed_at  timestamptz NOT NULL,
-    version     bigint      NOT NULL
-);
-CREATE INDEX task_space ON task (space_id, changed_at DESC, id);
 
 CREATE TABLE message (
     id              uuid        PRIMARY KEY,
@@ -123,12 +104,8 @@ CREATE INDEX message_run ON message (run_id);
 CREATE TABLE run (
     id              uuid        PRIMARY KEY,
     space_id        uuid        NOT NULL,
-    conversation_id uuid, -- with turn_id, or task_id: a run belongs to one of both
-    turn_id         uuid,
-    task_id         uuid,
-    attempt         bigint      NOT NULL,
-    retry_of        uuid,
-    continues       uuid,
+    conversation_id uuid        NOT NULL,
+    turn_id         uuid        NOT NULL,
     agent_id        uuid        NOT NULL,
     model           text        NOT NULL,
     state           text        NOT NULL,
@@ -150,7 +127,6 @@ CREATE TABLE run (
     version         bigint      NOT NULL
 );
 CREATE INDEX run_conversation ON run (conversation_id, queued_at);
-CREATE INDEX run_task ON run (task_id, attempt) WHERE task_id IS NOT NULL;
 CREATE INDEX run_space ON run (space_id, queued_at DESC);
 CREATE INDEX run_open ON run (state, queued_at) WHERE state IN ('queued', 'starting', 'running');
 

@@ -6,7 +6,7 @@
 // Reads come from the projections, and the log where it is asked for; the only writes are commands with the
 // account as the actor, and credentials. Every refusal is a problem of RFC 9457 with a stable code.
 //
-// It may import db, domain, server/auth, huma and the standard library.
+// It may import db, domain, server/auth, server/denial, huma and the standard library.
 package api
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"cairn/db"
 	"cairn/server/auth"
+	"cairn/server/denial"
 )
 
 // Prefix is where the routes are.
@@ -33,8 +34,10 @@ type Options struct {
 	DB      *db.DB
 	Auth    *auth.Auth
 	Models  []string // names that agents and messages may use
+	Roots   []string // names of folders that runs may start from; workers know where they are
 	Version string   // of Cairn
 	Log     *slog.Logger
+	Denials *denial.Recorder // nil: refusals are not recorded
 }
 
 // API is the interface.
@@ -64,7 +67,7 @@ func New(o Options, mux *http.ServeMux) (*API, error) {
 	a.huma.UseMiddleware(a.requireSession, a.refuseUnknownQuery)
 	for _, routes := range []func(){
 		a.loginRoutes, a.meRoutes, a.spaceRoutes, a.membershipRoutes, a.agentRoutes, a.conversationRoutes, a.messageRoutes,
-		a.taskRoutes, a.runRoutes, a.eventRoutes, a.modelRoutes,
+		a.taskRoutes, a.runRoutes, a.eventRoutes, a.modelRoutes, a.fileRoutes, a.sourceRoutes, a.changesRoutes,
 	} {
 		routes()
 	}

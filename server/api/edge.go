@@ -27,6 +27,8 @@ type call struct {
 	id      string
 	request *http.Request
 	session *db.Session // nil: nobody signed in
+	named   event.ID    // the account that a refused login was for
+	problem *Problem    // the refusal that was answered
 	log     *slog.Logger
 }
 
@@ -57,6 +59,7 @@ func (a *API) chain() http.Handler {
 		w.Header().Set("X-Request-Id", c.id)
 		defer a.recovered(w, r)
 		routed.ServeHTTP(w, r)
+		a.noteDenial(r, c)
 	})
 }
 
@@ -118,11 +121,19 @@ const (
 // largeBodies are the ends of paths whose requests hold a message or a prompt of up to 1 MiB.
 var largeBodies = []string{"/messages", "/tasks", "/runs"}
 
-// bounded reads the body before anything looks at it, so that a bad transfer is the sender's fault.
+// bounded reads the body before anything looks at it, so that a bad transfer is the sender's fault. Only that of an
+// upload is left to its route, which keeps none of it.
 func (a *API) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
 			next.ServeHTTP(w, r)
+			return
+		}
+		if isUpload(r) {
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime))
+			r.Body = http.MaxBytesReader(w, r.Body, uploadBody)
+			next.ServeHTTP(w, r)
+			http.NewResponseController(w).SetReadDeadline(time.Time{})
 			return
 		}
 		limit := int64(strangerBody)

@@ -27,6 +27,7 @@ type Run struct {
 	Continues      *event.ID  `json:"continues" format:"uuid" doc:"The run of the same task whose files and transcript it goes on from; null: it begins at the source, or is of a conversation."`
 	Agent          event.ID   `json:"agent_id" format:"uuid"`
 	Model          string     `json:"model"`
+	Source         Source     `json:"source" doc:"What the workspace of its conversation began with, as pinned."`
 	State          string     `json:"state" enum:"queued,starting,running,succeeded,failed,cancelled"`
 	Epoch          int64      `json:"epoch" doc:"How many workers have claimed it."`
 	Steps          int64      `json:"steps" doc:"Answers of the model so far."`
@@ -108,7 +109,8 @@ func showRun(r read.Run) Run {
 	return Run{
 		ID: r.ID, Space: r.SpaceID, Conversation: r.ConversationID, Turn: r.TurnID, Task: r.TaskID,
 		Attempt: r.Attempt, RetryOf: r.RetryOf, Continues: r.Continues, Agent: r.AgentID, Model: r.Model, State: r.State,
-		Epoch: r.Epoch, Steps: r.Steps, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CancelAsked: r.CancelAsked, Answer: r.Answer,
+		Source: Source{Kind: r.SourceKind, Folder: r.SourceFolder, Files: r.SourceFiles, Bytes: r.SourceBytes, Manifest: r.SourceManifest, Root: r.SourceRoot, Path: r.SourcePath},
+		Epoch:  r.Epoch, Steps: r.Steps, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CancelAsked: r.CancelAsked, Answer: r.Answer,
 		FailureCode: r.FailureCode, FailureMessage: r.FailureMessage, QueuedAt: r.QueuedAt.UTC(), StartedAt: utc(r.StartedAt), EndedAt: utc(r.EndedAt), Version: r.Version,
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"cairn/db/read"
 	"cairn/domain/event"
-	"cairn/domain/run"
 	"cairn/domain/task"
 )
 
@@ -19,6 +18,7 @@ type TaskSummary struct {
 	Agent     event.ID  `json:"agent_id" format:"uuid"`
 	Title     *string   `json:"title"`
 	Model     string    `json:"model" doc:"Of the attempts that name none."`
+	Source    Source    `json:"source" doc:"What the workspace of its first attempt begins with, as pinned."`
 	State     string    `json:"state" enum:"queued,starting,running,succeeded,failed,cancelled" doc:"Of the newest run."`
 	Runs      int64     `json:"runs" doc:"How many attempts there are."`
 	ActiveRun *event.ID `json:"active_run_id" format:"uuid" doc:"null while no attempt is active."`
@@ -64,10 +64,11 @@ type taskOpenIn struct {
 	Keyed
 	Space event.ID `path:"space" format:"uuid"`
 	Body  struct {
-		Agent  event.ID `json:"agent_id" format:"uuid" doc:"Of the same space."`
-		Title  string   `json:"title" minLength:"1" maxLength:"400" doc:"One line, at most 400 bytes."`
-		Prompt string   `json:"prompt" minLength:"1" maxLength:"1048576" doc:"At most 1 MiB."`
-		Model  string   `json:"model,omitempty" maxLength:"128" doc:"The agent's unless given."`
+		Agent  event.ID  `json:"agent_id" format:"uuid" doc:"Of the same space."`
+		Title  string    `json:"title" minLength:"1" maxLength:"400" doc:"One line, at most 400 bytes."`
+		Prompt string    `json:"prompt" minLength:"1" maxLength:"1048576" doc:"At most 1 MiB."`
+		Model  string    `json:"model,omitempty" maxLength:"128" doc:"The agent's unless given."`
+		Source *SourceIn `json:"source,omitempty" doc:"Nothing unless given."`
 	}
 }
 
@@ -81,7 +82,7 @@ func (a *API) taskRoutes() {
 	list.Description = "The last changed first. One that changes while you page moves to the front."
 	register(a, list, a.tasks)
 	open := withStatus(route("POST /spaces/{space}/tasks", "task-open", "Give an agent a task"), http.StatusAccepted)
-	open.Description = "Its first run is queued at once and begins in an empty workspace. Follow GET /runs/{run}/events."
+	open.Description = "Its first run is queued at once and begins with the source, as the files of the space are at this moment. Follow GET /runs/{run}/events."
 	register(a, open, a.openTask)
 	register(a, route("GET /tasks/{task}", "task-get", "A task"), a.getTask)
 	register(a, route("GET /tasks/{task}/runs", "task-run-list", "Attempts at a task"), a.taskRuns)
@@ -94,7 +95,9 @@ func (a *API) taskRoutes() {
 
 func showTask(t read.Task, state string) TaskSummary {
 	return TaskSummary{
-		ID: t.ID, Space: t.SpaceID, Agent: t.AgentID, Title: t.Title, Model: t.Model, State: state, Runs: t.Attempts, ActiveRun: t.ActiveRun, LastRun: t.LastRun,
+		ID: t.ID, Space: t.SpaceID, Agent: t.AgentID, Title: t.Title, Model: t.Model, State: state,
+		Source: Source{Kind: t.SourceKind, Folder: t.SourceFolder, Files: t.SourceFiles, Bytes: t.SourceBytes, Manifest: t.SourceManifest, Root: t.SourceRoot, Path: t.SourcePath},
+		Runs:   t.Attempts, ActiveRun: t.ActiveRun, LastRun: t.LastRun,
 		OpenedBy: t.OpenedBy, OpenedAt: t.OpenedAt.UTC(), ChangedAt: t.ChangedAt.UTC(), Version: t.Version,
 	}
 }
@@ -125,13 +128,17 @@ func (a *API) openTask(ctx context.Context, in *taskOpenIn) (*answer[TaskOpened]
 	if err := a.space(ctx, in.Space); err != nil {
 		return nil, err
 	}
+	source, err := a.source(ctx, in.Space, in.Body.Source)
+	if err != nil {
+		return nil, err
+	}
 	ids, err := newIDs(2)
 	if err != nil {
 		return nil, err
 	}
 	opened, err := decoded[task.Answer](a.execute(ctx, task.Open{
 		Task: ids[0], Run: ids[1], Space: in.Space, Agent: in.Body.Agent, Title: in.Body.Title, Prompt: in.Body.Prompt, Model: in.Body.Model,
-		Source: run.Source{Kind: run.SourceNone},
+		Source: source,
 	}, in.IdempotencyKey, in))
 	if err != nil {
 		return nil, err

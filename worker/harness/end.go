@@ -24,9 +24,13 @@ func End(target run.Target, ending run.Ending) event.Command {
 	return task.EndRun{Task: target.Task, Space: target.Space, Run: target.Run, End: ending}
 }
 
-// end closes the sandbox, so that the next run finds files that nobody changes any more, and ends the run.
+// end closes the sandbox, so that the next run finds files that nobody changes any more, records what the run did to
+// them, and ends the run.
 func (l *loop) end(ending run.Ending) error {
 	if err := l.closeBox(); err != nil {
+		return err
+	}
+	if err := l.recordChanges(); err != nil {
 		return err
 	}
 	ending.Epoch = l.claim.Epoch

@@ -5,10 +5,10 @@
 //	recorded here, upper there --------> old sandbox killed, run folder locked, same upper
 //	recorded on another host, or gone -> *Refusal workspace_lost: never an empty workspace in its stead
 //
-// Layers, topmost first: the run's own upper, the uppers of what it goes on from (newest first), the source
-// folder. A conversation goes on from its earlier turns that succeeded: what others failed to finish is not
-// among them. A continued task goes on from the attempts before it, whatever they came to. Files of those that
-// are out of reach make the run fail with workspace_lost, too.
+// Layers, topmost first: the run's own upper, the uppers of what it goes on from (newest first), the source: a folder
+// of the host, or the files of a manifest, laid out once for all runs. A conversation goes on from its earlier turns
+// that succeeded: what others failed to finish is not among them. A continued task goes on from the attempts before
+// it, whatever they came to. Files of those that are out of reach make the run fail with workspace_lost, too.
 //
 // It may import the standard library, domain and sandbox.
 package workspace
@@ -36,6 +36,8 @@ type Config struct {
 	Sandboxes    Sandboxes
 	CgroupParent string            // that Sandboxes was made with
 	Dir          string            // DATA/run: a folder for each run
+	Layers       string            // DATA/layer: a folder for each list of files that runs began with
+	Contents     Contents          // what such lists name
 	Host         string            // unique among the hosts of the installation, and lasting
 	Roots        map[string]string // name of a root -> folder; sources lie in one of them
 	Tools        []string          // tool chains that may be mounted read-only, and what lies in them
@@ -48,7 +50,7 @@ type Config struct {
 
 // Refusal is why a run cannot have a workspace. Asking again changes nothing, so that the run fails with Code.
 type Refusal struct {
-	Code    string // run.CodeSandboxRefused or run.CodeWorkspaceLost
+	Code    string // run.CodeSandboxRefused, run.CodeWorkspaceLost, run.CodeContentMissing or run.CodeContentErased
 	Message string // names the control or rule, the value and the fix
 }
 
@@ -113,8 +115,8 @@ const patience = 5 * time.Second
 // Prepare makes the sandbox of a claimed run. A sandbox that an earlier epoch left is killed first. While the
 // old worker still lives, frozen or slow, it keeps the run folder's lock: Prepare waits for it until ctx ends,
 // since two overlays on one upper would destroy it.
-func (c Config) Prepare(ctx context.Context, id event.ID, state run.State, past []Past) (*sandbox.Instance, error) {
-	spec, err := c.spec(id, state, past)
+func (c Config) Prepare(ctx context.Context, id, space event.ID, state run.State, past []Past) (*sandbox.Instance, error) {
+	spec, err := c.spec(ctx, id, space, state, past)
 	if err != nil {
 		return nil, err
 	}

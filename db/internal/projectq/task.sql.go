@@ -57,20 +57,29 @@ func (q *Queries) TaskAttemptStarted(ctx context.Context, arg TaskAttemptStarted
 }
 
 const taskInsert = `-- name: TaskInsert :exec
-INSERT INTO task (id, space_id, agent_id, title, title_lower, model, attempts, opened_by, opened_at, changed_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $8, $9)
+INSERT INTO task (id, space_id, agent_id, title, title_lower, model, attempts, opened_by, opened_at, changed_at, version,
+    source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest)
+VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $8, $9,
+    $10, $11, $12, $13, $14, $15, $16)
 `
 
 type TaskInsertParams struct {
-	ID         event.ID
-	SpaceID    event.ID
-	AgentID    event.ID
-	Title      *string
-	TitleLower *string
-	Model      string
-	OpenedBy   string
-	At         time.Time
-	Version    int64
+	ID             event.ID
+	SpaceID        event.ID
+	AgentID        event.ID
+	Title          *string
+	TitleLower     *string
+	Model          string
+	OpenedBy       string
+	At             time.Time
+	Version        int64
+	SourceKind     string
+	SourceRoot     *string
+	SourcePath     *string
+	SourceFolder   *string
+	SourceFiles    *int64
+	SourceBytes    *int64
+	SourceManifest *string
 }
 
 func (q *Queries) TaskInsert(ctx context.Context, arg TaskInsertParams) error {
@@ -84,6 +93,13 @@ func (q *Queries) TaskInsert(ctx context.Context, arg TaskInsertParams) error {
 		arg.OpenedBy,
 		arg.At,
 		arg.Version,
+		arg.SourceKind,
+		arg.SourceRoot,
+		arg.SourcePath,
+		arg.SourceFolder,
+		arg.SourceFiles,
+		arg.SourceBytes,
+		arg.SourceManifest,
 	)
 	return err
 }
