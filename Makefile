@@ -50,9 +50,10 @@ check: lint web ## Lint, and see that generated code is up to date and the Porta
 	@$(GO) test -count=1 -run '^TestPortalDocument$$' ./server/api
 	@$(NPM) run -s check
 
-gen: $(NODE_MODULES) ## Generate the code of the SQL queries, docs/reference/events.md, and the Portal's types
+gen: $(NODE_MODULES) ## Generate the code of the SQL queries, docs/reference/events.md, the Portal's types, and what its fold is held against
 	@$(TOOL) sqlc generate
 	@$(GO) test -count=1 -run '^(TestEventsReference|TestEventTypes)$$' . -update
+	@$(GO) test -count=1 -run '^TestBrowserPrefixes$$' ./domain/catalog -update
 	@$(GO) test -count=1 -run '^TestPortalDocument$$' ./server/api -update
 	@$(NPM) run -s gen
 

@@ -330,13 +330,18 @@ func (g gen) call(t run.Target, s run.State, epoch int64) event.Command {
 		return run.CallTool{Target: t, Epoch: epoch, Call: name, Again: g.one("again", 2) == 0}
 	}
 	outcome := rapid.SampledFrom([]string{"ok", "error", "timeout", "cancelled", "in_doubt", "fine"}).Draw(g.T, "outcome")
-	return run.ReturnTool{Target: t, Epoch: epoch, Call: name, Outcome: outcome, Output: "o"}
+	returned := run.ReturnTool{Target: t, Epoch: epoch, Call: name, Outcome: outcome, Output: g.text("output"), DurationUS: int64(g.one("duration", 9))}
+	if g.one("exit", 2) == 0 {
+		code := g.one("code", 3)
+		returned.ExitCode, returned.OutputBytes, returned.Truncated = &code, int64(g.one("bytes", 9)), g.one("truncated", 2) == 0
+	}
+	return returned
 }
 
 // follow does what Next says.
 func (g gen) follow(t run.Target, s run.State, epoch int64) event.Command {
 	if next := run.Next(s); next.Kind == run.CallModel {
-		answer := run.RecordAnswer{Target: t, Epoch: epoch, Step: int64(len(s.Steps) + 1), Model: "demo", Text: "t", Finish: "stop"}
+		answer := run.RecordAnswer{Target: t, Epoch: epoch, Step: int64(len(s.Steps) + 1), Model: "demo", Text: g.text("answer"), Finish: "stop", Usage: g.usage()}
 		for i := range g.one("calls", 3) {
 			tool := rapid.SampledFrom([]string{agent.Shell, agent.Read, "rocket"}).Draw(g.T, "tool")
 			answer.Calls = append(answer.Calls, run.CallWish{ID: fmt.Sprintf("c%d-%d", answer.Step, i), Tool: tool, Arguments: "{}"})
@@ -344,6 +349,21 @@ func (g gen) follow(t run.Target, s run.State, epoch int64) event.Command {
 		return answer
 	}
 	return obey(t, s, epoch)
+}
+
+func (g gen) text(label string) string {
+	return rapid.SampledFrom([]string{"", "t", "ü 漢字 🙂", "<b>&\n```go\nx\n```"}).Draw(g.T, label)
+}
+
+// usage is unknown now and then, which is another thing than none.
+func (g gen) usage() run.Usage {
+	var known [2]*int64
+	for i := range known {
+		if n := int64(g.one("tokens", 4)); n < 3 {
+			known[i] = &n
+		}
+	}
+	return run.Usage{InputTokens: known[0], OutputTokens: known[1]}
 }
 
 func endTurn(t run.Target, end run.Ending) event.Command {

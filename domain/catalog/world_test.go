@@ -28,6 +28,14 @@ type stream struct {
 	state  any
 }
 
+// entry is the place of one event in the log.
+type entry struct {
+	stream *stream
+	at     int // in stream.events
+	actor  string
+	time   time.Time
+}
+
 // world is the smallest log there can be. It stores what decisions answer through the same steps as the
 // real one (seal, encode, decode, open, fold) and checks what must hold for every command on the way.
 type world struct {
@@ -35,6 +43,8 @@ type world struct {
 	registry *event.Registry
 	streams  map[event.ID]*stream
 	order    []event.ID // of streams, by their first event
+	log      []entry    // of all events, in the order of their positions
+	actor    string     // of the command that is being executed
 	erased   map[event.ID]bool
 	jobs     map[event.ID]int // per run: jobs that no claim has used up
 	now      time.Time
@@ -74,7 +84,7 @@ func (w *world) state(ref event.Ref) any {
 // execute decides and stores. A fault is answered; anything else that goes wrong fails the test.
 func (w *world) execute(actor string, c event.Command) error {
 	w.t.Helper()
-	w.now = w.now.Add(time.Second)
+	w.now, w.actor = w.now.Add(time.Second), actor
 	meta := event.Meta{Actor: actor, At: w.now}
 	refs := c.Streams()
 	before := w.snapshot(refs)
@@ -201,6 +211,7 @@ func (w *world) append(change event.Change) {
 		w.checkEvent(s, decoded)
 		w.evolve(s, decoded)
 		s.events = append(s.events, decoded)
+		w.log = append(w.log, entry{s, len(s.events) - 1, w.actor, w.now})
 		for _, job := range dispatch.For(s.ref, decoded) {
 			w.checkJob(job)
 			w.jobs[job.Run]++

@@ -43,8 +43,18 @@ export function ConversationList() {
       <PageHead title={t("conversation.list.title")}>{!empty || filtered ? create : null}</PageHead>
       {(!empty || filtered) && (
         <ToolBar>
-          <SearchQuery label={t("ui.search_titles")} value={q} onSearch={(next) => void navigate({ search: (s) => ({ ...s, q: next }), replace: true })} />
-          <SelectBox label={t("ui.state_filter")} value={state ?? ""} onChange={(e) => void navigate({ search: (s) => ({ ...s, state: (e.target.value || undefined) as typeof state }), replace: true })}>
+          <SearchQuery
+            label={t("ui.search_titles")}
+            value={q}
+            onSearch={(next) => void navigate({ search: (s) => ({ ...s, q: next }), replace: true })}
+          />
+          <SelectBox
+            label={t("ui.state_filter")}
+            value={state ?? ""}
+            onChange={(e) =>
+              void navigate({ search: (s) => ({ ...s, state: (e.target.value || undefined) as typeof state }), replace: true })
+            }
+          >
             <option value="">{t("ui.any_state")}</option>
             <option value="active">{t("conversation.list.active")}</option>
             <option value="idle">{t("conversation.list.idle")}</option>
@@ -64,7 +74,11 @@ export function ConversationList() {
         )}
       </Loaded>
       <Dialog wide open={opening === true && mayWork(space)} onClose={() => setNew(false)} title={t("conversation.list.create")}>
-        <Create agent={agent} onCancel={() => setNew(false)} onDone={(id) => void navigate({ to: "/s/$space/conversations/$id", params: { space: spaceName(space), id } })} />
+        <Create
+          agent={agent}
+          onCancel={() => setNew(false)}
+          onDone={(id) => void navigate({ to: "/s/$space/conversations/$id", params: { space: spaceName(space), id } })}
+        />
       </Dialog>
     </>
   )
@@ -80,7 +94,12 @@ function Listing({ pages }: { pages: ReturnType<typeof usePages<Awaited<ReturnTy
       {pages.items.map((c) => (
         <li key={c.conversation_id} className={rowClass}>
           <Icon name="conversation" className="text-muted" />
-          <Link data-row to="/s/$space/conversations/$id" params={{ space: spaceName(space), id: c.conversation_id }} className={rowLinkClass}>
+          <Link
+            data-row
+            to="/s/$space/conversations/$id"
+            params={{ space: spaceName(space), id: c.conversation_id }}
+            className={rowLinkClass}
+          >
             {c.title ?? t("ui.erased")}
           </Link>
           <span className="ml-auto flex shrink-0 items-center gap-3 text-xs text-muted">

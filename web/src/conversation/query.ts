@@ -12,17 +12,36 @@ export const loadConversations = (space: string, { q, agent, state }: Conversati
 
 /** The beginning of a message as a title: its first line that says something, without half a character at the end. */
 export function titleOf(message: string, most = 80): string {
-  const line = message.split("\n").map((l) => l.trim()).find((l) => l !== "") ?? ""
+  const line =
+    message
+      .split("\n")
+      .map((l) => l.trim())
+      .find((l) => l !== "") ?? ""
   const signs = [...line]
-  return signs.length > most ? `${signs.slice(0, most - 1).join("").trimEnd()}…` : line
+  return signs.length > most
+    ? `${signs
+        .slice(0, most - 1)
+        .join("")
+        .trimEnd()}…`
+    : line
 }
 
 export type Start = { agent_id: string; source: SourceIn; message: string }
 
 /** Opens a conversation and posts its first message. Sent again under the same key, both are done once. */
 export async function startConversation(space: string, { agent_id, source, message }: Start, key: string): Promise<string> {
-  const { conversation_id } = await ok(api.POST("/api/v1/spaces/{space}/conversations", { params: { path: { space }, header: keyed(`${key}-open`) }, body: { agent_id, source, title: titleOf(message) } }))
-  await ok(api.POST("/api/v1/conversations/{conversation}/messages", { params: { path: { conversation: conversation_id }, header: keyed(`${key}-post`) }, body: { text: message } }))
+  const { conversation_id } = await ok(
+    api.POST("/api/v1/spaces/{space}/conversations", {
+      params: { path: { space }, header: keyed(`${key}-open`) },
+      body: { agent_id, source, title: titleOf(message) },
+    }),
+  )
+  await ok(
+    api.POST("/api/v1/conversations/{conversation}/messages", {
+      params: { path: { conversation: conversation_id }, header: keyed(`${key}-post`) },
+      body: { text: message },
+    }),
+  )
   void queryClient.invalidateQueries({ queryKey: ["space", space, "conversations"] })
   return conversation_id
 }

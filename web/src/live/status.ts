@@ -5,7 +5,7 @@ import { createStore } from "../ui/store"
  * known; whoever holds the connection sets them.
  */
 export type LiveStatus = {
-  state: "off" | "connecting" | "live" | "lost"
+  state: "off" | "connecting" | "live" | "lost" | "faulted"
   position: number | null
 }
 

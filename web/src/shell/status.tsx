@@ -20,11 +20,11 @@ export function Connection() {
   const { t } = useTranslation()
   const { state } = liveStatus.use()
   if (state === "off") return null
-  const look = { live: "text-ok", connecting: "text-muted", lost: "text-bad" }[state]
+  const look = { live: "text-ok", connecting: "text-muted", lost: "text-bad", faulted: "text-bad" }[state]
   return (
     <span className={`flex items-center gap-1.5 px-2 text-xs whitespace-nowrap ${look}`}>
       <svg aria-hidden="true" viewBox="0 0 12 12" className="size-3" fill={state === "live" ? "currentColor" : "none"} stroke="currentColor" strokeWidth="1.5">
-        <path d={state === "lost" ? "M6 2a4 4 0 1 1 0 8a4 4 0 0 1 0-8M3 9l6-6" : "M6 2a4 4 0 1 1 0 8a4 4 0 0 1 0-8"} />
+        <path d={look === "text-bad" ? "M6 2a4 4 0 1 1 0 8a4 4 0 0 1 0-8M3 9l6-6" : "M6 2a4 4 0 1 1 0 8a4 4 0 0 1 0-8"} />
       </svg>
       <span className="sr-only sm:not-sr-only">{t(`shell.connection.${state}`)}</span>
     </span>
@@ -43,6 +43,7 @@ export function ConnectionLost() {
           {position === null ? t("shell.connection.gone") : t("shell.connection.gone_at", { position: format.number(position) })}
         </p>
       )}
+      {state === "faulted" && <p className="border-b border-bad bg-bad-soft px-4 py-1.5 text-sm text-bad">{t("shell.connection.faulted_about")}</p>}
     </div>
   )
 }
