@@ -20,7 +20,7 @@ import (
 type Network struct {
 	Policy    egress.Policy      // tier none: no proxy, no listener
 	Secrets   egress.Secrets     // of the policy's injections
-	OnDecided func(egress.Batch) // what was allowed and refused, about once a second; may be nil
+	OnDecided func(egress.Batch) // what was allowed and refused; see egress.Config; may be nil
 	Limits    egress.Limits
 	Model     Server // of connections to 127.0.0.1:3129, in every tier; nil: no listener
 }

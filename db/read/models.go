@@ -87,8 +87,18 @@ type Run struct {
 	FailureCode    *string
 	FailureMessage *string
 	SandboxReport  json.RawMessage
+	EgressAllowed  *int64
+	EgressRefused  *int64
 	QueuedAt       time.Time
 	StartedAt      *time.Time
 	EndedAt        *time.Time
 	Version        int64
+}
+
+type RunEgress struct {
+	RunID     event.ID
+	Version   int64
+	SpaceID   event.ID
+	DecidedAt time.Time
+	Decisions json.RawMessage
 }

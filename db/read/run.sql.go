@@ -91,7 +91,7 @@ func (q *Queries) RunActiveAbandoned(ctx context.Context, arg RunActiveAbandoned
 }
 
 const runByID = `-- name: RunByID :one
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version FROM run WHERE id = $1
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, egress_allowed, egress_refused, queued_at, started_at, ended_at, version FROM run WHERE id = $1
 `
 
 func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
@@ -117,12 +117,50 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 		&i.FailureCode,
 		&i.FailureMessage,
 		&i.SandboxReport,
+		&i.EgressAllowed,
+		&i.EgressRefused,
 		&i.QueuedAt,
 		&i.StartedAt,
 		&i.EndedAt,
 		&i.Version,
 	)
 	return i, err
+}
+
+const runEgressPage = `-- name: RunEgressPage :many
+SELECT run_id, version, space_id, decided_at, decisions FROM run_egress WHERE run_id = $1 ORDER BY version DESC LIMIT $2
+`
+
+type RunEgressPageParams struct {
+	RunID event.ID
+	Lim   int32
+}
+
+// What was decided last, newest first.
+func (q *Queries) RunEgressPage(ctx context.Context, arg RunEgressPageParams) ([]RunEgress, error) {
+	rows, err := q.db.Query(ctx, runEgressPage, arg.RunID, arg.Lim)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RunEgress{}
+	for rows.Next() {
+		var i RunEgress
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Version,
+			&i.SpaceID,
+			&i.DecidedAt,
+			&i.Decisions,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const runOpenCounts = `-- name: RunOpenCounts :many

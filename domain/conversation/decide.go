@@ -86,7 +86,7 @@ func (c PostMessage) Decide(view event.View, meta event.Meta) ([]event.Change, e
 	posted := MessagePosted{Message: c.Message, Turn: c.Turn, Run: c.Run, Author: meta.Actor, Text: event.Seal(c.Text)}
 	return []event.Change{
 		{Stream: Stream(c.Conversation, c.Space), Events: startNext(state, posted)},
-		{Stream: run.Stream(c.Run, c.Space, c.Conversation), Events: []event.Event{c.queued(state, worker)}},
+		{Stream: run.Stream(c.Run, c.Space, c.Conversation), Events: []event.Event{c.queued(state, worker, event.StateOf[space.State](view, space.Stream(c.Space)))}},
 	}, nil
 }
 
@@ -127,7 +127,7 @@ func requireReadable(a agent.State) error {
 }
 
 // queued pins on the run all that it needs, so that a later revision of the agent changes nothing.
-func (c PostMessage) queued(state State, a agent.State) run.Queued {
+func (c PostMessage) queued(state State, a agent.State, in space.State) run.Queued {
 	model := c.Model
 	if model == "" {
 		model = a.Model
@@ -136,6 +136,7 @@ func (c PostMessage) queued(state State, a agent.State) run.Queued {
 		Conversation: c.Conversation, Turn: c.Turn, Agent: c.Agent, Revision: a.Revision, Model: model,
 		Prompt: event.Seal(c.Text), Instructions: event.Seal(a.Instructions.Text()), Tools: append([]string{}, a.Tools...), Limits: a.Limits,
 		Source: state.Source, Mounts: append([]run.Mount{}, state.Mounts...), Queue: state.Queue,
+		Egress: a.Egress, SpaceEgress: in.Egress,
 	}
 }
 

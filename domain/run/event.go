@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cairn/domain/agent"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 )
 
@@ -22,6 +23,9 @@ type Queued struct {
 	Source       Source       `json:"source"`
 	Mounts       []Mount      `json:"mounts"`
 	Queue        string       `json:"queue"`
+
+	Egress      *egress.Policy `json:"egress,omitempty"`       // of the agent's revision; absent: what the space says
+	SpaceEgress *egress.Policy `json:"space_egress,omitempty"` // of the space at that time; absent: no bound
 }
 
 // Kind implements event.Event.
@@ -53,6 +57,31 @@ type SandboxPrepared struct {
 
 // Kind implements event.Event.
 func (SandboxPrepared) Kind() string { return "run.sandbox_prepared" }
+
+// EgressDecided says what the sandbox asked for outside, and what was let through, since the last such event of
+// this epoch. A worker that is lost takes what it had not recorded with it.
+type EgressDecided struct {
+	Epoch     int64            `json:"epoch"`
+	Decisions []EgressDecision `json:"decisions"` // different ones, at most 100
+	Allowed   int64            `json:"allowed"`   // requests
+	Refused   int64            `json:"refused"`   // requests
+	Unlisted  int64            `json:"unlisted"`  // requests counted in allowed or refused but in none of the decisions
+}
+
+// Kind implements event.Event.
+func (EgressDecided) Kind() string { return "run.egress_decided" }
+
+// EgressDecision is one decision over equal requests.
+type EgressDecision struct {
+	Allowed bool         `json:"allowed"`
+	Rule    string       `json:"rule"`   // tier and host of the rule that allowed it; empty when refused
+	Reason  string       `json:"reason"` // of the refusal, as a code; empty when allowed
+	Target  event.Sealed `json:"target"` // host as it was asked for
+	Port    int          `json:"port"`   // 0: unknown
+	Method  string       `json:"method"` // CONNECT for a tunnel, or for a connection that was refused
+	Path    event.Sealed `json:"path"`   // without the query, cut at 256 bytes; null: not seen
+	Count   int64        `json:"count"`
+}
 
 // ModelAnswered is one whole answer of the model.
 type ModelAnswered struct {

@@ -13,13 +13,14 @@
 // refused. Terminal states never change. The run's end is decided together with its turn, by
 // conversation.EndTurn, so that the next turn starts in the same append.
 //
-// It may import the standard library, domain/event, domain/fault, domain/check and domain/agent.
+// It may import the standard library, domain/event, domain/fault, domain/check, domain/egress and domain/agent.
 package run
 
 import (
 	"time"
 
 	"cairn/domain/agent"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 )
 
@@ -62,6 +63,9 @@ type State struct {
 	Source       Source       `json:"source"`
 	Mounts       []Mount      `json:"mounts"`
 	Queue        string       `json:"queue"`
+
+	Egress      *egress.Policy `json:"egress"`       // of the agent; null: what the space says
+	SpaceEgress *egress.Policy `json:"space_egress"` // of the space; null: no bound
 
 	Epoch    int64     `json:"epoch"`    // 0 before the first claim
 	Worker   string    `json:"worker"`   // who holds it; empty while nobody does
@@ -133,7 +137,7 @@ func Aggregate() event.Aggregate {
 		Kind: Kind,
 		Events: []event.Definition{
 			event.Define[Queued](), event.Define[Started](), event.Define[SandboxPrepared](),
-			event.Define[ModelAnswered](), event.Define[ToolCalled](), event.Define[ToolReturned](),
+			event.Define[EgressDecided](), event.Define[ModelAnswered](), event.Define[ToolCalled](), event.Define[ToolReturned](),
 			event.Define[CancelRequested](), event.Define[WorkerLost](), event.Define[Released](),
 			event.Define[Succeeded](), event.Define[Failed](), event.Define[Cancelled](),
 		},

@@ -26,6 +26,9 @@ UPDATE run SET answer = NULL, failure_message = NULL WHERE space_id = @space_id;
 -- name: SpaceEraseToolCall :exec
 UPDATE tool_call SET arguments = NULL, output = NULL WHERE space_id = @space_id;
 
+-- name: SpaceEraseRunEgress :exec
+UPDATE run_egress SET decisions = NULL WHERE space_id = @space_id;
+
 -- name: MembershipSet :exec
 INSERT INTO membership (space_id, account_id, role, since) VALUES (@space_id, @account_id, @role, @since)
 ON CONFLICT (space_id, account_id) DO UPDATE SET role = excluded.role;

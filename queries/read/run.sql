@@ -1,6 +1,10 @@
 -- name: RunByID :one
 SELECT * FROM run WHERE id = @id;
 
+-- name: RunEgressPage :many
+-- What was decided last, newest first.
+SELECT * FROM run_egress WHERE run_id = @run_id ORDER BY version DESC LIMIT @lim;
+
 -- name: RunWithoutJob :many
 -- Runs whose turn has started and that wait for a worker, but that no job in the queue will bring to one. A
 -- job that has been running for long without claiming its run will not do so any more.

@@ -22,7 +22,7 @@ func (p *Proxy) serveInner(w http.ResponseWriter, req *http.Request) {
 	defer p.work.Done()
 	to, _ := req.Context().Value(routeKey{}).(*route)
 	path := req.URL.EscapedPath()
-	d := Decision{Host: to.host, Port: to.port, Method: shown(req.Method), Path: &path}
+	d := Decision{Host: to.host, Port: to.port, Method: methodName(req.Method), Path: &path}
 	host, port, ok := authority(req.Host, 443)
 	if ok {
 		d.Request = &host
@@ -37,7 +37,7 @@ func (p *Proxy) serveInner(w http.ResponseWriter, req *http.Request) {
 // plain answers a request for http:// that came without TLS.
 func (p *Proxy) plain(w http.ResponseWriter, req *http.Request) {
 	path := req.URL.EscapedPath()
-	d := Decision{Method: shown(req.Method), Path: &path}
+	d := Decision{Method: methodName(req.Method), Path: &path}
 	if req.URL.Scheme != "http" || req.URL.User != nil {
 		p.deny(w, d, refuse(ReasonRequest, "this is a proxy: want an absolute http:// address without credentials, or CONNECT"))
 		return

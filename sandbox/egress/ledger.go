@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
@@ -34,9 +35,10 @@ type Counts struct {
 }
 
 const (
-	batchTime   = time.Second
-	maxDistinct = 100 // decisions of one batch
-	maxShown    = 256 // bytes of a path
+	firstBatch  = time.Second      // after the first decision; then twice as long, up to lastBatch
+	lastBatch   = 30 * time.Second // so that a long run makes a bounded number of batches
+	maxDistinct = 100              // decisions of one batch
+	maxShown    = 256              // bytes of a path
 )
 
 type key struct {
@@ -66,12 +68,16 @@ func newLedger(on func(Batch)) *ledger {
 
 func (l *ledger) run() {
 	defer close(l.done)
-	tick := time.NewTicker(batchTime)
+	wait := firstBatch
+	tick := time.NewTimer(wait)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			l.flush()
+			if l.flush() {
+				wait = min(2*wait, lastBatch)
+			}
+			tick.Reset(wait)
 		case <-l.stop:
 			l.flush()
 			return
@@ -85,14 +91,16 @@ func (l *ledger) close() {
 	<-l.done
 }
 
-func (l *ledger) flush() {
+func (l *ledger) flush() bool {
 	l.mu.Lock()
 	b := l.batch
 	l.batch, l.index = Batch{}, map[key]int{}
 	l.mu.Unlock()
-	if b.Allowed+b.Refused > 0 && l.on != nil {
+	some := b.Allowed+b.Refused > 0
+	if some && l.on != nil {
 		l.on(b)
 	}
+	return some
 }
 
 func (l *ledger) record(d Decision) {
@@ -124,6 +132,14 @@ func (l *ledger) record(d Decision) {
 	d.Count = 1
 	l.index[k] = len(l.batch.Decisions)
 	l.batch.Decisions = append(l.batch.Decisions, d)
+}
+
+// methodName is a method as standards have them, and OTHER for what a client may write in its place.
+func methodName(m string) string {
+	if len(m) > 32 || strings.ContainsFunc(m, func(c rune) bool { return (c < 'A' || c > 'Z') && c != '-' }) {
+		return "OTHER"
+	}
+	return m
 }
 
 // shown keeps printable ASCII, of which every path on the wire consists, and cuts it.

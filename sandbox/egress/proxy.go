@@ -52,7 +52,7 @@ type Config struct {
 	Policy    Policy
 	Authority *Authority  // signs what intercepted connections show
 	Secrets   Secrets     // of the policy's injections; may be nil when there are none
-	OnDecided func(Batch) // about once a second, one at a time, and for the last time in Close; may be nil
+	OnDecided func(Batch) // within a second at first, each half a minute later; one at a time, and for the last time in Close; may be nil
 	Limits    Limits
 }
 

@@ -64,7 +64,7 @@ func New(o Options, mux *http.ServeMux) (*API, error) {
 	a.huma.UseMiddleware(a.requireSession, a.refuseUnknownQuery)
 	for _, routes := range []func(){
 		a.loginRoutes, a.meRoutes, a.spaceRoutes, a.membershipRoutes, a.agentRoutes, a.conversationRoutes, a.messageRoutes,
-		a.runRoutes, a.eventRoutes, a.modelRoutes,
+		a.runRoutes, a.eventRoutes, a.modelRoutes, a.egressRoutes,
 	} {
 		routes()
 	}

@@ -37,7 +37,11 @@ func (c Config) spec(id event.ID, state run.State, past []Past) (sandbox.Spec, e
 	if spec.Mounts, err = c.mounts(state.Mounts); err != nil {
 		return spec, err
 	}
+	if spec.Network, err = c.network(state); err != nil {
+		return spec, err
+	}
 	spec.Env = c.environment(spec.Mounts)
+	c.offline(spec.Env, spec.Network)
 	return spec, nil
 }
 

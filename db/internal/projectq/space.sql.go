@@ -107,6 +107,15 @@ func (q *Queries) SpaceEraseRun(ctx context.Context, spaceID event.ID) error {
 	return err
 }
 
+const spaceEraseRunEgress = `-- name: SpaceEraseRunEgress :exec
+UPDATE run_egress SET decisions = NULL WHERE space_id = $1
+`
+
+func (q *Queries) SpaceEraseRunEgress(ctx context.Context, spaceID event.ID) error {
+	_, err := q.db.Exec(ctx, spaceEraseRunEgress, spaceID)
+	return err
+}
+
 const spaceEraseToolCall = `-- name: SpaceEraseToolCall :exec
 UPDATE tool_call SET arguments = NULL, output = NULL WHERE space_id = $1
 `
