@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 
 	"cairn/db/read"
@@ -22,7 +23,7 @@ type SpaceEgress struct {
 type spaceEgressIn struct {
 	Space event.ID `path:"space" format:"uuid"`
 	Body  struct {
-		Egress *egress.Policy `json:"egress,omitempty" doc:"Absent: no bound."`
+		Egress egress.Policy `json:"egress"`
 	}
 }
 
@@ -36,6 +37,9 @@ func (a *API) egressRoutes() {
 	bound := route("PUT /spaces/{space}/egress", "space-egress-set", "Say what agents of a space reach at most")
 	bound.Description = "Owners and admins. Agents without a policy of their own get this one; of the others, what lies outside fails their runs by name. Runs keep what they were queued with."
 	register(a, bound, a.boundEgress)
+	free := withStatus(route("DELETE /spaces/{space}/egress", "space-egress-clear", "Take the bound of a space away"), http.StatusNoContent)
+	free.Description = "Owners and admins. Agents without a policy of their own reach nothing then."
+	register(a, free, a.freeEgress)
 }
 
 func (a *API) spaceEgress(ctx context.Context, in *OneSpace) (*answer[SpaceEgress], error) {
@@ -54,7 +58,7 @@ func (a *API) boundEgress(ctx context.Context, in *spaceEgressIn) (*answer[Space
 	if err := a.space(ctx, in.Space); err != nil {
 		return nil, err
 	}
-	result, err := a.execute(ctx, space.BoundEgress{Space: in.Space, Egress: in.Body.Egress}, "", nil)
+	result, err := a.execute(ctx, space.BoundEgress{Space: in.Space, Egress: &in.Body.Egress}, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +66,15 @@ func (a *API) boundEgress(ctx context.Context, in *spaceEgressIn) (*answer[Space
 	if err != nil {
 		return nil, err
 	}
-	return reply(SpaceEgress{Space: in.Space, Egress: in.Body.Egress, Version: version}), nil
+	return reply(SpaceEgress{Space: in.Space, Egress: &in.Body.Egress, Version: version}), nil
+}
+
+func (a *API) freeEgress(ctx context.Context, in *OneSpace) (*struct{}, error) {
+	if err := a.space(ctx, in.Space); err != nil {
+		return nil, err
+	}
+	_, err := a.execute(ctx, space.BoundEgress{Space: in.Space}, "", nil)
+	return nil, err
 }
 
 // Egress is what the sandboxes of a run asked for outside.

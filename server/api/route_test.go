@@ -152,7 +152,8 @@ func (at target) body(t *testing.T, op *operation) map[string]any {
 			"name": "An agent", "model": "demo", "instructions": "Do it.", "tools": []string{"read"},
 			"limits": map[string]any{"wall_seconds": 60, "model_calls": 3, "tool_seconds": 9, "output_bytes": 1000},
 		},
-		"agent-revise":      {"name": "Renamed", "model": "demo", "instructions": "Do it.", "tools": []string{"read"}, "limits": map[string]any{"model_calls": 3}},
+		"agent-revise":      {"name": "Renamed", "model": "demo", "instructions": "Do it.", "tools": []string{"read"}, "limits": map[string]any{"model_calls": 3}, "egress": map[string]any{"tier": "registries"}},
+		"space-egress-set":  {"egress": map[string]any{"tier": "list", "rules": []any{map[string]any{"host": "*.example.com", "ports": []int{443}, "methods": []string{"GET"}, "paths": []string{"/v1/*"}}}}},
 		"conversation-open": {"agent_id": at.agent, "title": "A title"},
 		"message-post":      {"text": "A text", "model": "demo"},
 	}
