@@ -93,7 +93,7 @@ func (g *globals) work(ctx context.Context, f *workerFlags, server, name string)
 	o.Gateway, o.Queues = gatewayOf(server), []string{conversation.DefaultQueue}
 	words := d.NewDeltaWriter()
 	o.OnDelta = func(x harness.Delta) {
-		words.Add(db.Delta{Space: x.Space, Topic: x.Conversation, Run: x.Run, Epoch: x.Epoch, Step: x.Step, Attempt: x.Attempt, Text: x.Text})
+		words.Add(db.Delta{Space: x.Space, Topic: x.Topic, Run: x.Run, Epoch: x.Epoch, Step: x.Step, Attempt: x.Attempt, Text: x.Text})
 	}
 	if name != "" {
 		o.Name = name

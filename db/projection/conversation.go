@@ -14,7 +14,7 @@ func applyConversation(ctx context.Context, q *projectq.Queries, r *event.Record
 	switch e := e.(type) {
 	case conversation.Opened:
 		return q.ConversationInsert(ctx, projectq.ConversationInsertParams{
-			ID: id, SpaceID: r.SpaceID, AgentID: e.Agent, Title: text(e.Title), OpenedBy: r.Actor, At: r.RecordedAt, Version: r.Version,
+			ID: id, SpaceID: r.SpaceID, AgentID: e.Agent, Title: text(e.Title), TitleLower: lower(e.Title), OpenedBy: r.Actor, At: r.RecordedAt, Version: r.Version,
 		})
 	case conversation.MessagePosted:
 		return errors.Join(

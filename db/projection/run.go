@@ -15,7 +15,8 @@ func applyRun(ctx context.Context, q *projectq.Queries, r *event.Record, e event
 	switch e := e.(type) {
 	case run.Queued:
 		return q.RunInsert(ctx, projectq.RunInsertParams{
-			ID: id, SpaceID: r.SpaceID, ConversationID: e.Conversation, TurnID: e.Turn, AgentID: e.Agent, Model: e.Model,
+			ID: id, SpaceID: r.SpaceID, ConversationID: known(e.Conversation), TurnID: known(e.Turn), TaskID: known(e.Task),
+			Attempt: e.AttemptNumber(), RetryOf: known(e.RetryOf), Continues: known(e.Continues), AgentID: e.Agent, Model: e.Model,
 			Queue: e.Queue, QueuedAt: r.RecordedAt, Version: r.Version,
 		})
 	case run.Started:
@@ -73,6 +74,14 @@ func applyRunEnd(ctx context.Context, q *projectq.Queries, r *event.Record, e ev
 		return unknown(r)
 	}
 	return q.RunEnded(ctx, end)
+}
+
+// known is the column of an id that may be none.
+func known(id event.ID) *event.ID {
+	if id.IsZero() {
+		return nil
+	}
+	return &id
 }
 
 // report is null when there is none; a JSON null in the event means the same.

@@ -40,17 +40,18 @@ type Claim struct {
 }
 
 type Conversation struct {
-	ID        event.ID
-	SpaceID   event.ID
-	AgentID   event.ID
-	Title     *string
-	Turns     int64
-	Waiting   int64
-	ActiveRun *event.ID
-	OpenedBy  string
-	OpenedAt  time.Time
-	ChangedAt time.Time
-	Version   int64
+	ID         event.ID
+	SpaceID    event.ID
+	AgentID    event.ID
+	Title      *string
+	Turns      int64
+	Waiting    int64
+	ActiveRun  *event.ID
+	OpenedBy   string
+	OpenedAt   time.Time
+	ChangedAt  time.Time
+	Version    int64
+	TitleLower *string
 }
 
 type Message struct {
@@ -70,8 +71,8 @@ type Message struct {
 type Run struct {
 	ID             event.ID
 	SpaceID        event.ID
-	ConversationID event.ID
-	TurnID         event.ID
+	ConversationID *event.ID
+	TurnID         *event.ID
 	AgentID        event.ID
 	Model          string
 	State          string
@@ -87,12 +88,16 @@ type Run struct {
 	FailureCode    *string
 	FailureMessage *string
 	SandboxReport  json.RawMessage
-	EgressAllowed  *int64
-	EgressRefused  *int64
 	QueuedAt       time.Time
 	StartedAt      *time.Time
 	EndedAt        *time.Time
 	Version        int64
+	TaskID         *event.ID
+	Attempt        int64
+	RetryOf        *event.ID
+	Continues      *event.ID
+	EgressAllowed  *int64
+	EgressRefused  *int64
 }
 
 type RunEgress struct {
@@ -101,4 +106,21 @@ type RunEgress struct {
 	SpaceID   event.ID
 	DecidedAt time.Time
 	Decisions json.RawMessage
+}
+
+type Task struct {
+	ID         event.ID
+	SpaceID    event.ID
+	AgentID    event.ID
+	Title      *string
+	TitleLower *string
+	Model      string
+	Attempts   int64
+	ActiveRun  *event.ID
+	LastRun    *event.ID
+	Outcome    *string
+	OpenedBy   string
+	OpenedAt   time.Time
+	ChangedAt  time.Time
+	Version    int64
 }

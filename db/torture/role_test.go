@@ -57,6 +57,7 @@ var grants = map[string][2]string{
 	"view.run":                {"rawd", "rawd"},
 	"view.space":              {"rawd", "rawd"},
 	"view.run_egress":         {"rawd", "rawd"},
+	"view.task":               {"rawd", "rawd"},
 	"view.tool_call":          {"rawd", "rawd"},
 
 	"log.unsequenced_seq_seq":        {"r", "r"},

@@ -41,7 +41,7 @@ type State struct {
 	Tools        []string     `json:"tools"`
 	Limits       Limits       `json:"limits"`
 
-	Egress *egress.Policy `json:"egress,omitempty"`
+	Egress *egress.Policy `json:"egress,omitzero"`
 }
 
 // Stream names an agent.

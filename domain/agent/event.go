@@ -14,7 +14,7 @@ type Revised struct {
 	Tools        []string     `json:"tools"`
 	Limits       Limits       `json:"limits"`
 
-	Egress *egress.Policy `json:"egress,omitempty"` // what its runs may reach; absent: what the space says, else nothing
+	Egress *egress.Policy `json:"egress,omitzero"` // what its runs may reach; absent: what the space says, else nothing
 }
 
 // Kind implements event.Event.

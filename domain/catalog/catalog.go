@@ -12,12 +12,14 @@ import (
 	"cairn/domain/event"
 	"cairn/domain/run"
 	"cairn/domain/space"
+	"cairn/domain/task"
 )
 
 // Registry returns all aggregates and their event kinds.
 func Registry() *event.Registry {
 	return event.NewRegistry(
 		account.Aggregate(), agent.Aggregate(), claim.Aggregate(), conversation.Aggregate(), run.Aggregate(), space.Aggregate(),
+		task.Aggregate(),
 	)
 }
 
@@ -35,8 +37,14 @@ func Commands() []event.Command {
 		agent.Revise{},
 		conversation.Open{},
 		conversation.PostMessage{},
+		conversation.RetryRun{},
 		conversation.EndTurn{},
 		conversation.CancelRun{},
+		task.Open{},
+		task.Continue{},
+		task.Retry{},
+		task.EndRun{},
+		task.CancelRun{},
 		run.Start{},
 		run.RecordSandbox{},
 		run.RecordEgress{},

@@ -27,18 +27,18 @@ func Tiers() []string { return []string{None, Registries, List, Open} }
 
 // Policy is a tier and, in tier list, its rules.
 type Policy struct {
-	Tier  string `json:"tier" enum:"none,registries,list,open"`
-	Rules []Rule `json:"rules,omitempty" maxItems:"200" doc:"Of tier list, which has at least one; the others have none."`
+	Tier  string `json:"tier" enum:"none,registries,list,open"`                                                           // "none", "registries", "list" or "open"
+	Rules []Rule `json:"rules,omitzero" maxItems:"200" doc:"Of tier list, which has at least one; the others have none."` // of tier list, and of it alone
 }
 
 // Rule allows requests to a host.
 type Rule struct {
-	Host    string   `json:"host" maxLength:"255" doc:"A name in lower case, *.name for all below it, or a public IP address."`
-	Ports   []int    `json:"ports,omitempty" maxItems:"64" doc:"443 unless given, with plain 80."`
-	Methods []string `json:"methods,omitempty" maxItems:"64" doc:"All but CONNECT and TRACE unless given."`
-	Paths   []string `json:"paths,omitempty" maxItems:"64" doc:"/exact or /prefix/*; all unless given."`
-	Tunnel  bool     `json:"tunnel,omitempty" doc:"Pass TLS through: method and path stay unknown."`
-	Plain   bool     `json:"plain,omitempty" doc:"http:// without TLS."`
+	Host    string   `json:"host" maxLength:"255" doc:"A name in lower case, *.name for all below it, or a public IP address."` // a name, *.name for all below it, or a public IP address
+	Ports   []int    `json:"ports,omitzero" maxItems:"64" doc:"443 unless given, with plain 80."`                               // absent: 443, with plain 80
+	Methods []string `json:"methods,omitzero" maxItems:"64" doc:"All but CONNECT and TRACE unless given."`                      // absent: all but CONNECT and TRACE
+	Paths   []string `json:"paths,omitzero" maxItems:"64" doc:"/exact or /prefix/*; all unless given."`                         // /exact or /prefix/*; absent: all
+	Tunnel  bool     `json:"tunnel,omitzero" doc:"Pass TLS through: method and path stay unknown."`                             // TLS is passed through: method and path stay unknown
+	Plain   bool     `json:"plain,omitzero" doc:"http:// without TLS."`                                                         // http:// without TLS
 }
 
 const (

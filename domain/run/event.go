@@ -11,8 +11,9 @@ import (
 
 // Queued says that the run exists, with everything pinned that it needs.
 type Queued struct {
-	Conversation event.ID     `json:"conversation"`
-	Turn         event.ID     `json:"turn"`
+	Conversation event.ID     `json:"conversation,omitzero"` // left out for the run of a task
+	Turn         event.ID     `json:"turn,omitzero"`         // left out for the run of a task
+	Task         event.ID     `json:"task,omitzero"`         // the task that the run belongs to; left out for the run of a conversation
 	Agent        event.ID     `json:"agent"`
 	Revision     int64        `json:"revision"`
 	Model        string       `json:"model"`
@@ -23,10 +24,16 @@ type Queued struct {
 	Source       Source       `json:"source"`
 	Mounts       []Mount      `json:"mounts"`
 	Queue        string       `json:"queue"`
+	Attempt      int64        `json:"attempt,omitzero"`   // 1, 2, ...; left out means 1
+	RetryOf      event.ID     `json:"retry_of,omitzero"`  // the run that this one repeats; left out when it repeats none
+	Continues    event.ID     `json:"continues,omitzero"` // the run whose files and transcript this one goes on from; left out when it is not of a task, or begins at the source
 
-	Egress      *egress.Policy `json:"egress,omitempty"`       // of the agent's revision; absent: what the space says
-	SpaceEgress *egress.Policy `json:"space_egress,omitempty"` // of the space at that time; absent: no bound
+	Egress      *egress.Policy `json:"egress,omitzero"`       // of the agent's revision; absent: what the space says
+	SpaceEgress *egress.Policy `json:"space_egress,omitzero"` // of the space at that time; absent: no bound
 }
+
+// AttemptNumber is which attempt it is.
+func (e Queued) AttemptNumber() int64 { return max(e.Attempt, 1) }
 
 // Kind implements event.Event.
 func (Queued) Kind() string { return "run.queued" }
@@ -73,14 +80,14 @@ func (EgressDecided) Kind() string { return "run.egress_decided" }
 
 // EgressDecision is one decision over equal requests.
 type EgressDecision struct {
-	Allowed bool         `json:"allowed"`
-	Rule    string       `json:"rule"`   // tier and host of the rule that allowed it; empty when refused
-	Reason  string       `json:"reason"` // of the refusal, as a code; empty when allowed
-	Target  event.Sealed `json:"target"` // host as it was asked for
-	Port    int          `json:"port"`   // 0: unknown
-	Method  string       `json:"method"` // CONNECT for a tunnel, or for a connection that was refused
-	Path    event.Sealed `json:"path"`   // without the query, cut at 256 bytes; null: not seen
-	Count   int64        `json:"count"`
+	Allowed bool         `json:"allowed"` // let through
+	Rule    string       `json:"rule"`    // tier and host of the rule that allowed it; empty when refused
+	Reason  string       `json:"reason"`  // of the refusal, as a code; empty when allowed
+	Target  event.Sealed `json:"target"`  // host as it was asked for
+	Port    int          `json:"port"`    // 0: unknown
+	Method  string       `json:"method"`  // CONNECT for a tunnel, or for a connection that was refused
+	Path    event.Sealed `json:"path"`    // without the query, cut at 256 bytes; null: not seen
+	Count   int64        `json:"count"`   // requests
 }
 
 // ModelAnswered is one whole answer of the model.
@@ -149,9 +156,10 @@ func (CancelRequested) Kind() string { return "run.cancel_requested" }
 
 // WorkerLost says that the claim was taken back and the run waits for another worker.
 type WorkerLost struct {
-	Epoch  int64  `json:"epoch"` // the lost one
-	Worker string `json:"worker"`
-	Queue  string `json:"queue"`
+	Epoch  int64    `json:"epoch"` // the lost one
+	Worker string   `json:"worker"`
+	Queue  string   `json:"queue"`
+	Task   event.ID `json:"task,omitzero"` // of a task's run
 }
 
 // Kind implements event.Event.
@@ -159,9 +167,10 @@ func (WorkerLost) Kind() string { return "run.worker_lost" }
 
 // Released says that a draining worker handed the run back.
 type Released struct {
-	Epoch  int64  `json:"epoch"`
-	Worker string `json:"worker"`
-	Queue  string `json:"queue"`
+	Epoch  int64    `json:"epoch"`
+	Worker string   `json:"worker"`
+	Queue  string   `json:"queue"`
+	Task   event.ID `json:"task,omitzero"` // of a task's run
 }
 
 // Kind implements event.Event.

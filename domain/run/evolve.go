@@ -51,7 +51,7 @@ func (s State) ended(e event.Event) State {
 
 func fromQueued(e Queued) State {
 	return State{
-		Status: StatusQueued, Conversation: e.Conversation, Turn: e.Turn, Agent: e.Agent, Revision: e.Revision,
+		Status: StatusQueued, Conversation: e.Conversation, Turn: e.Turn, Task: e.Task, Attempt: e.AttemptNumber(), RetryOf: e.RetryOf, Continues: e.Continues, Agent: e.Agent, Revision: e.Revision,
 		Model: e.Model, Prompt: e.Prompt, Instructions: e.Instructions, Tools: e.Tools, Limits: e.Limits,
 		Source: e.Source, Mounts: e.Mounts, Queue: e.Queue, Egress: e.Egress, SpaceEgress: e.SpaceEgress,
 	}

@@ -121,8 +121,6 @@ CREATE TABLE run (
     failure_code    text,
     failure_message text,
     sandbox_report  jsonb,
-    egress_allowed  bigint,
-    egress_refused  bigint,
     queued_at       timestamptz NOT NULL,
     started_at      timestamptz,
     ended_at        timestamptz,
@@ -131,16 +129,6 @@ CREATE TABLE run (
 CREATE INDEX run_conversation ON run (conversation_id, queued_at);
 CREATE INDEX run_space ON run (space_id, queued_at DESC);
 CREATE INDEX run_open ON run (state, queued_at) WHERE state IN ('queued', 'starting', 'running');
-
-CREATE TABLE run_egress (
-    run_id     uuid        NOT NULL,
-    version    bigint      NOT NULL,
-    space_id   uuid        NOT NULL,
-    decided_at timestamptz NOT NULL,
-    decisions  jsonb,
-    PRIMARY KEY (run_id, version)
-);
-CREATE INDEX run_egress_space ON run_egress (space_id);
 
 CREATE TABLE tool_call (
     run_id       uuid        NOT NULL,

@@ -1,6 +1,6 @@
 -- name: RunInsert :exec
-INSERT INTO run (id, space_id, conversation_id, turn_id, agent_id, model, state, queue, queued_at, version)
-VALUES (@id, @space_id, @conversation_id, @turn_id, @agent_id, @model, 'queued', @queue, @queued_at, @version);
+INSERT INTO run (id, space_id, conversation_id, turn_id, task_id, attempt, retry_of, continues, agent_id, model, state, queue, queued_at, version)
+VALUES (@id, @space_id, sqlc.narg(conversation_id), sqlc.narg(turn_id), sqlc.narg(task_id), @attempt, sqlc.narg(retry_of), sqlc.narg(continues), @agent_id, @model, 'queued', @queue, @queued_at, @version);
 
 -- name: RunStarted :exec
 UPDATE run SET state = 'starting', epoch = @epoch, worker = @worker, host = @host,

@@ -15,7 +15,10 @@ UPDATE agent SET name = NULL WHERE space_id = @space_id;
 UPDATE agent_revision SET name = NULL, instructions = NULL WHERE space_id = @space_id;
 
 -- name: SpaceEraseConversation :exec
-UPDATE conversation SET title = NULL WHERE space_id = @space_id;
+UPDATE conversation SET title = NULL, title_lower = NULL WHERE space_id = @space_id;
+
+-- name: SpaceEraseTask :exec
+UPDATE task SET title = NULL, title_lower = NULL WHERE space_id = @space_id;
 
 -- name: SpaceEraseMessage :exec
 UPDATE message SET text = NULL WHERE space_id = @space_id;

@@ -25,7 +25,7 @@ import (
 // Prefix is where the routes are.
 const Prefix = "/api/v1"
 
-// maxBody is the largest request, in bytes: a message of 1 MiB, every byte escaped.
+// maxBody is the largest request, in bytes: a message or a prompt of 1 MiB, every byte escaped.
 const maxBody = 8 << 20
 
 // Options are what the interface is made of.
@@ -64,7 +64,7 @@ func New(o Options, mux *http.ServeMux) (*API, error) {
 	a.huma.UseMiddleware(a.requireSession, a.refuseUnknownQuery)
 	for _, routes := range []func(){
 		a.loginRoutes, a.meRoutes, a.spaceRoutes, a.membershipRoutes, a.agentRoutes, a.conversationRoutes, a.messageRoutes,
-		a.runRoutes, a.eventRoutes, a.modelRoutes, a.egressRoutes,
+		a.taskRoutes, a.runRoutes, a.eventRoutes, a.modelRoutes, a.egressRoutes,
 	} {
 		routes()
 	}

@@ -47,6 +47,21 @@ type OneConversation struct {
 	Conversation event.ID `path:"conversation" format:"uuid"`
 }
 
+type conversationsIn struct {
+	InSpace
+	SearchIn
+	State string `query:"state" enum:"active,idle" doc:"active: a turn is under way."`
+}
+
+// active is null when both states are wanted.
+func (in *conversationsIn) active() *bool {
+	if in.State == "" {
+		return nil
+	}
+	active := in.State == "active"
+	return &active
+}
+
 func (a *API) conversationRoutes() {
 	list := route("GET /spaces/{space}/conversations", "conversation-list", "Conversations of a space")
 	list.Description = "The last changed first. One that changes while you page moves to the front."
@@ -64,7 +79,7 @@ func showConversation(r read.Conversation) Conversation {
 	}
 }
 
-func (a *API) conversations(ctx context.Context, in *InSpace) (*answer[List[Conversation]], error) {
+func (a *API) conversations(ctx context.Context, in *conversationsIn) (*answer[List[Conversation]], error) {
 	if err := a.space(ctx, in.Space); err != nil {
 		return nil, err
 	}
@@ -72,7 +87,13 @@ func (a *API) conversations(ctx context.Context, in *InSpace) (*answer[List[Conv
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.DB.Read().ConversationPage(ctx, read.ConversationPageParams{SpaceID: in.Space, At: from.at, ID: from.id, Lim: int32(in.Limit + 1)})
+	title, err := in.title()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.DB.Read().ConversationPage(ctx, read.ConversationPageParams{
+		SpaceID: in.Space, At: from.at, ID: from.id, AgentID: in.agent(), Title: title, Active: in.active(), Lim: int32(in.Limit + 1),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("conversations of space %s: %w", in.Space, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,6 +115,9 @@ const (
 	bodyTime     = 30 * time.Second
 )
 
+// largeBodies are the ends of paths whose requests hold a message or a prompt of up to 1 MiB.
+var largeBodies = []string{"/messages", "/tasks", "/runs"}
+
 // bounded reads the body before anything looks at it, so that a bad transfer is the sender's fault.
 func (a *API) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +128,7 @@ func (a *API) bounded(next http.Handler) http.Handler {
 		limit := int64(strangerBody)
 		if callOf(r.Context()).session != nil {
 			limit = smallBody
-			if strings.HasSuffix(r.URL.Path, "/messages") {
+			if slices.ContainsFunc(largeBodies, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) }) {
 				limit = maxBody
 			}
 		}

@@ -142,6 +142,8 @@ func TestIdempotency(t *testing.T) {
 		switch op.OperationID {
 		case "agent-create":
 			body = map[string]any{"name": "Another", "model": "demo"}
+		case "task-open":
+			body = map[string]any{"agent_id": other.agent, "title": "Another", "prompt": "x"}
 		case "conversation-open":
 			body = map[string]any{"agent_id": other.agent, "title": "Another"}
 		}

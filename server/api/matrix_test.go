@@ -40,11 +40,18 @@ run-boundary          401       404      200    200     200   200   401     401 
 run-cancel            401       404      200    403     200   200   401     401     401
 run-event-list        401       404      200    200     200   200   401     401     401
 run-get               401       404      200    200     200   200   401     401     401
+run-retry             401       404      202    403     202   202   401     401     401
 space-create          401       201      201    201     201   201   401     401     401
 space-egress-clear    401       404      403    403     204   204   401     401     401
 space-egress-get      401       404      200    200     200   200   401     401     401
 space-egress-set      401       404      403    403     200   200   401     401     401
 space-list            401       200      200    200     200   200   401     401     401
+task-cancel           401       404      200    403     200   200   401     401     401
+task-get              401       404      200    200     200   200   401     401     401
+task-list             401       404      200    200     200   200   401     401     401
+task-open             401       404      202    403     202   202   401     401     401
+task-run-list         401       404      200    200     200   200   401     401     401
+task-run-start        401       404      202    403     202   202   401     401     401
 `
 
 // TestAuthorisation sends every route of the document as everyone. What is refused leaves nothing in the log.
@@ -137,14 +144,14 @@ func TestStrangersLearnNothing(t *testing.T) {
 		}
 		there := w.target(t, op, w.team.Account)
 		nowhere := there
-		for _, id := range []*event.ID{&nowhere.space, &nowhere.agent, &nowhere.conversation, &nowhere.run} {
+		for _, id := range []*event.ID{&nowhere.space, &nowhere.agent, &nowhere.conversation, &nowhere.task, &nowhere.run} {
 			id[15] ^= 1
 		}
 		p := cast.caller(t, "stranger")
 		a, b := op.do(p, there), op.do(p, nowhere)
 		plain := func(h *heard, at target) string {
 			text := strings.ReplaceAll(string(h.body), h.header.Get("X-Request-Id"), "")
-			for _, id := range []event.ID{at.space, at.agent, at.conversation, at.run} {
+			for _, id := range []event.ID{at.space, at.agent, at.conversation, at.task, at.run} {
 				text = strings.ReplaceAll(text, id.String(), "ID")
 			}
 			return text

@@ -45,7 +45,7 @@ func (c Config) spec(id event.ID, state run.State, past []Past) (sandbox.Spec, e
 	return spec, nil
 }
 
-// lowers are the earlier turns' uppers, newest first, then the source. They serve as they are: whiteouts and
+// lowers are the earlier runs' uppers, newest first, then the source. They serve as they are: whiteouts and
 // opaque folders of an upper mean the same in a lower, and redirects and metadata-only copies, which would
 // not, are never made in a user namespace. An empty one adds nothing and is passed over.
 func (c Config) lowers(state run.State, past []Past) ([]string, error) {
@@ -66,7 +66,7 @@ func (c Config) lowers(state run.State, past []Past) ([]string, error) {
 		}
 	}
 	if len(lowers) > maxLayers {
-		return nil, refuse("the workspace is stacked from the changes of %d turns, the limit is %d: start a new conversation", len(lowers), maxLayers)
+		return nil, refuse("the workspace is stacked from the changes of %d runs, the limit is %d: start a new conversation or task", len(lowers), maxLayers)
 	}
 	source, err := c.source(state.Source)
 	if source != "" {

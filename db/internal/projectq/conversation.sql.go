@@ -13,18 +13,19 @@ import (
 )
 
 const conversationInsert = `-- name: ConversationInsert :exec
-INSERT INTO conversation (id, space_id, agent_id, title, turns, waiting, opened_by, opened_at, changed_at, version)
-VALUES ($1, $2, $3, $4, 0, 0, $5, $6, $6, $7)
+INSERT INTO conversation (id, space_id, agent_id, title, title_lower, turns, waiting, opened_by, opened_at, changed_at, version)
+VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $7, $8)
 `
 
 type ConversationInsertParams struct {
-	ID       event.ID
-	SpaceID  event.ID
-	AgentID  event.ID
-	Title    *string
-	OpenedBy string
-	At       time.Time
-	Version  int64
+	ID         event.ID
+	SpaceID    event.ID
+	AgentID    event.ID
+	Title      *string
+	TitleLower *string
+	OpenedBy   string
+	At         time.Time
+	Version    int64
 }
 
 func (q *Queries) ConversationInsert(ctx context.Context, arg ConversationInsertParams) error {
@@ -33,6 +34,7 @@ func (q *Queries) ConversationInsert(ctx context.Context, arg ConversationInsert
 		arg.SpaceID,
 		arg.AgentID,
 		arg.Title,
+		arg.TitleLower,
 		arg.OpenedBy,
 		arg.At,
 		arg.Version,

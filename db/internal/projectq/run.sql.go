@@ -101,15 +101,19 @@ func (q *Queries) RunEnded(ctx context.Context, arg RunEndedParams) error {
 }
 
 const runInsert = `-- name: RunInsert :exec
-INSERT INTO run (id, space_id, conversation_id, turn_id, agent_id, model, state, queue, queued_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9)
+INSERT INTO run (id, space_id, conversation_id, turn_id, task_id, attempt, retry_of, continues, agent_id, model, state, queue, queued_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', $11, $12, $13)
 `
 
 type RunInsertParams struct {
 	ID             event.ID
 	SpaceID        event.ID
-	ConversationID event.ID
-	TurnID         event.ID
+	ConversationID *event.ID
+	TurnID         *event.ID
+	TaskID         *event.ID
+	Attempt        int64
+	RetryOf        *event.ID
+	Continues      *event.ID
 	AgentID        event.ID
 	Model          string
 	Queue          string
@@ -123,6 +127,10 @@ func (q *Queries) RunInsert(ctx context.Context, arg RunInsertParams) error {
 		arg.SpaceID,
 		arg.ConversationID,
 		arg.TurnID,
+		arg.TaskID,
+		arg.Attempt,
+		arg.RetryOf,
+		arg.Continues,
 		arg.AgentID,
 		arg.Model,
 		arg.Queue,

@@ -81,7 +81,7 @@ func (q *Queries) SpaceEraseAgentRevision(ctx context.Context, spaceID event.ID)
 }
 
 const spaceEraseConversation = `-- name: SpaceEraseConversation :exec
-UPDATE conversation SET title = NULL WHERE space_id = $1
+UPDATE conversation SET title = NULL, title_lower = NULL WHERE space_id = $1
 `
 
 func (q *Queries) SpaceEraseConversation(ctx context.Context, spaceID event.ID) error {
@@ -113,6 +113,15 @@ UPDATE run_egress SET decisions = NULL WHERE space_id = $1
 
 func (q *Queries) SpaceEraseRunEgress(ctx context.Context, spaceID event.ID) error {
 	_, err := q.db.Exec(ctx, spaceEraseRunEgress, spaceID)
+	return err
+}
+
+const spaceEraseTask = `-- name: SpaceEraseTask :exec
+UPDATE task SET title = NULL, title_lower = NULL WHERE space_id = $1
+`
+
+func (q *Queries) SpaceEraseTask(ctx context.Context, spaceID event.ID) error {
+	_, err := q.db.Exec(ctx, spaceEraseTask, spaceID)
 	return err
 }
 

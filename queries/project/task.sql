@@ -1,0 +1,9 @@
+-- name: TaskInsert :exec
+INSERT INTO task (id, space_id, agent_id, title, title_lower, model, attempts, opened_by, opened_at, changed_at, version)
+VALUES (@id, @space_id, @agent_id, sqlc.narg(title), sqlc.narg(title_lower), @model, 0, @opened_by, @at, @at, @version);
+
+-- name: TaskAttemptStarted :exec
+UPDATE task SET attempts = @attempt, active_run = @run_id, last_run = @run_id, outcome = NULL, changed_at = @at, version = @version WHERE id = @id;
+
+-- name: TaskAttemptEnded :exec
+UPDATE task SET active_run = NULL, outcome = @outcome, changed_at = @at, version = @version WHERE id = @id;
