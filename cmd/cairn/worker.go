@@ -29,7 +29,7 @@ type workerFlags struct {
 	roots []string
 	tools []string
 
-	egressCeiling string
+	egressCeiling string // empty: none
 }
 
 func workerCommand(g *globals) *cobra.Command {
@@ -64,7 +64,10 @@ func (f *workerFlags) register(c *cobra.Command) {
 
 // args are the flags as another process takes them.
 func (f *workerFlags) args() []string {
-	args := []string{"--slots", strconv.Itoa(f.slots), "--egress-ceiling", f.egressCeiling}
+	args := []string{"--slots", strconv.Itoa(f.slots)}
+	if f.egressCeiling != "" {
+		args = append(args, "--egress-ceiling", f.egressCeiling)
+	}
 	for _, r := range f.roots {
 		args = append(args, "--root", r)
 	}
@@ -116,7 +119,7 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 	if f.slots < 1 || f.slots > 1000 {
 		return worker.Options{}, usage(fmt.Errorf("--slots %d: use 1 to 1000", f.slots))
 	}
-	if !slices.Contains(egress.Tiers(), egress.Tier(f.egressCeiling)) {
+	if f.egressCeiling != "" && !slices.Contains(egress.Tiers(), egress.Tier(f.egressCeiling)) {
 		return worker.Options{}, usage(fmt.Errorf("--egress-ceiling %q: use one of %v", f.egressCeiling, egress.Tiers()))
 	}
 	roots, err := parseRoots(f.roots)
