@@ -55,7 +55,7 @@ var restricted = map[string][]string{
 	"github.com/alexedwards/argon2id":  {"server/auth"},
 	"golang.org/x/time":                {"server/auth"},
 	"github.com/prometheus":            {"server/metrics"},
-	"net/http":                         {"server", "worker", "cmd"},
+	"net/http":                         {"server", "worker", "cmd", "sandbox/egress"},
 }
 
 // pure packages may import the standard library only, and of that nothing that has a clock, chance or I/O.

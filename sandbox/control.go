@@ -76,6 +76,7 @@ type Report struct {
 	Controls []ControlReport `json:"controls"`
 	Missing  []Control       `json:"missing"` // requested and not there
 	Phases   []Phase         `json:"phases"`
+	Egress   EgressReport    `json:"egress"`
 }
 
 // Control finds one control's part.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cairn/sandbox/cgroup"
+	"cairn/sandbox/egress"
 	"cairn/sandbox/layer"
 	"cairn/sandbox/ns"
 )
@@ -37,6 +38,10 @@ type preparation struct {
 	temp  []*os.File // closed once the hand runs
 	undo  []func() error
 	hand  *process
+
+	proxy   *egress.Proxy // nil: no way out
+	served  []served
+	passage *os.File // over which the listeners come
 }
 
 // Prepare makes a sandbox and proves its controls before it returns. A
@@ -67,7 +72,7 @@ func (n *Native) Prepare(ctx context.Context, spec Spec) (*Instance, error) {
 }
 
 func newReport(n *Native, spec Spec) *Report {
-	r := &Report{Backend: n.Name(), Kernel: kernel(), Identity: "single_uid", Missing: []Control{}, Phases: []Phase{}}
+	r := &Report{Backend: n.Name(), Kernel: kernel(), Identity: "single_uid", Missing: []Control{}, Phases: []Phase{}, Egress: spec.Network.report()}
 	if ranged() {
 		r.Identity = "uid_range"
 	}
@@ -85,8 +90,10 @@ func (p *preparation) run(ctx context.Context) error {
 		{"lock", p.lock},
 		{"cgroup", p.makeGroup},
 		{"mounts", p.makeMounts},
+		{"network", p.openNetwork},
 		{"clone", p.startHand},
 		{"setup", p.setup},
+		{"listeners", p.takeListeners},
 		{"observe", p.observe},
 	}
 	for _, f := range phases {

@@ -17,6 +17,7 @@ type Spec struct {
 	Env     map[string]string // added to the fixed environment; nothing is inherited
 	Limits  Limits
 	Require []Control // empty: all controls
+	Network *Network  // nil: nothing is reachable
 }
 
 // Mount shows a file or folder of the host, read-only.

@@ -15,6 +15,7 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/sandbox"
+	"cairn/sandbox/egress"
 	"cairn/worker/harness"
 	"cairn/worker/model"
 	"cairn/worker/workspace"
@@ -35,6 +36,8 @@ type Options struct {
 	Roots         map[string]string // name -> folder that runs may start from
 	Tools         []string          // tool chains that runs may mount read-only
 	Env           map[string]string // of every program in a sandbox
+	Offline       map[string]string // also, where there is no way out
+	EgressCeiling egress.Tier       // most that a run may reach; empty: none
 	SandboxLimits sandbox.Limits
 	Require       []sandbox.Control // empty: all
 	CgroupParent  string            // that Sandboxes was made with; empty: cairn
@@ -108,7 +111,7 @@ func (o Options) harness(log *slog.Logger) harness.Options {
 		Workspaces: workspace.Config{
 			Sandboxes: o.Sandboxes, CgroupParent: o.CgroupParent, Dir: filepath.Join(o.DataDir, "run"), Host: o.Host,
 			Layers: filepath.Join(o.DataDir, "layer"), Contents: o.DB,
-			Roots: o.Roots, Tools: o.Tools, Env: o.Env, Limits: o.SandboxLimits, Require: o.Require,
+			Roots: o.Roots, Tools: o.Tools, Env: o.Env, Offline: o.Offline, EgressCeiling: o.EgressCeiling, Limits: o.SandboxLimits, Require: o.Require,
 			Waiting: func(run event.ID, err error) { log.Warn("a sandbox must wait", "run", run, "error", err) },
 		},
 	}

@@ -20,6 +20,7 @@ import (
 	rules "cairn/domain/check"
 	"cairn/domain/conversation"
 	"cairn/sandbox"
+	"cairn/sandbox/egress"
 	"cairn/worker"
 	"cairn/worker/harness"
 )
@@ -28,6 +29,8 @@ type workerFlags struct {
 	slots int
 	roots []string
 	tools []string
+
+	egressCeiling string // empty: none
 }
 
 func workerCommand(g *globals) *cobra.Command {
@@ -57,11 +60,15 @@ func (f *workerFlags) register(c *cobra.Command) {
 	c.Flags().IntVar(&f.slots, "slots", runtime.NumCPU(), "how many runs at once")
 	c.Flags().StringArrayVar(&f.roots, "root", nil, "offer the folder `NAME=DIR` read-only as a source of workspaces (repeatable)")
 	c.Flags().StringArrayVar(&f.tools, "tool", nil, "offer the tool chain at `PATH` read-only inside sandboxes, at the same path (repeatable; default: GOROOT)")
+	c.Flags().StringVar(&f.egressCeiling, "egress-ceiling", string(egress.None), "most that agents may reach from sandboxes, as a `TIER`: none, registries, list or open")
 }
 
 // args are the flags as another process takes them.
 func (f *workerFlags) args() []string {
 	args := []string{"--slots", strconv.Itoa(f.slots)}
+	if f.egressCeiling != "" {
+		args = append(args, "--egress-ceiling", f.egressCeiling)
+	}
 	for _, r := range f.roots {
 		args = append(args, "--root", r)
 	}
@@ -113,6 +120,9 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 	if f.slots < 1 || f.slots > 1000 {
 		return worker.Options{}, usage(fmt.Errorf("--slots %d: use 1 to 1000", f.slots))
 	}
+	if f.egressCeiling != "" && !slices.Contains(egress.Tiers(), egress.Tier(f.egressCeiling)) {
+		return worker.Options{}, usage(fmt.Errorf("--egress-ceiling %q: use one of %v", f.egressCeiling, egress.Tiers()))
+	}
 	roots, err := parseRoots(f.roots)
 	if err != nil {
 		return worker.Options{}, usage(err)
@@ -127,12 +137,13 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 	}
 	return worker.Options{
 		DB: d, Sandboxes: sandbox.NewNative(sandbox.Options{}), DataDir: in.dir, Name: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
-		Slots: f.slots, Roots: roots, Tools: tools, Log: log, Env: offline,
+		Slots: f.slots, Roots: roots, Tools: tools, Log: log, Offline: offline,
+		Env: map[string]string{"GOTOOLCHAIN": "local"}, EgressCeiling: egress.Tier(f.egressCeiling),
 	}, nil
 }
 
-// offline tells Go inside a sandbox, which has no network, not to wait for one.
-var offline = map[string]string{"GOPROXY": "off", "GOTOOLCHAIN": "local"}
+// offline tells Go inside a sandbox without a way out not to wait for one.
+var offline = map[string]string{"GOPROXY": "off"}
 
 func parseRoots(flags []string) (map[string]string, error) {
 	roots := map[string]string{}

@@ -12,6 +12,7 @@ import (
 	"cairn/db/dbtest"
 	"cairn/domain/account"
 	"cairn/domain/conversation"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 	"cairn/domain/run"
 	"cairn/domain/space"
@@ -46,6 +47,10 @@ func carry(t testing.TB, d *db.DB, team dbtest.Team, conversationID, runID event
 	})
 	worker(t, d, run.CallTool{Target: target, Epoch: 2, Call: "c1"})
 	worker(t, d, run.ReturnTool{Target: target, Epoch: 2, Call: "c1", Outcome: run.OutcomeOK, ExitCode: &code, Output: say("output"), OutputBytes: 6})
+	path := say("path")
+	worker(t, d, run.RecordEgress{Target: target, Epoch: 2, Allowed: 2, Refused: 1, Decisions: []run.EgressWish{
+		{Allowed: true, Rule: "list/x.org", Host: say("host"), Port: 443, Method: "GET", Path: &path, Count: 2}, {Reason: "no_rule", Host: say("host"), Port: 443, Method: "CONNECT", Count: 1},
+	}})
 	worker(t, d, run.ReturnTool{Target: target, Epoch: 2, Call: "c2", Outcome: run.OutcomeError, Output: "not made"})
 	if end.Outcome == run.StatusCancelled {
 		dbtest.Must(t, d, team.Actor(), conversation.CancelRun{Conversation: conversationID, Space: team.Space, Run: runID})
@@ -80,6 +85,7 @@ func busyTeam(t testing.TB, d *db.DB, say func(string) string) (dbtest.Team, eve
 	dbtest.Must(t, d, event.System, account.Open{Account: guest, AccountKind: account.Person, Email: email, DisplayName: "Guest", EmailMAC: d.Keys().ClaimMAC("email", email)})
 	dbtest.Must(t, d, team.Actor(), space.AddMember{Space: team.Space, Account: guest, Role: space.Auditor})
 	dbtest.Must(t, d, team.Actor(), space.ChangeRole{Space: team.Space, Account: guest, Role: space.Member})
+	dbtest.Must(t, d, team.Actor(), space.BoundEgress{Space: team.Space, Egress: &egress.Policy{Tier: egress.Registries}})
 	id := team.Converse(t, d)
 	var runs []event.ID
 	for i := range 4 {

@@ -26,6 +26,8 @@ func applyRun(ctx context.Context, q *projectq.Queries, r *event.Record, e event
 		return q.RunStarted(ctx, projectq.RunStartedParams{ID: id, Epoch: e.Epoch, Worker: &e.Worker, Host: &e.Host, At: &r.RecordedAt, Version: r.Version})
 	case run.SandboxPrepared:
 		return q.RunSandboxPrepared(ctx, projectq.RunSandboxPreparedParams{ID: id, Report: report(e.Report), Version: r.Version})
+	case run.EgressDecided:
+		return applyEgress(ctx, q, r, e)
 	case run.CancelRequested:
 		return q.RunCancelAsked(ctx, projectq.RunCancelAskedParams{ID: id, Version: r.Version})
 	case run.ChangesRecorded:

@@ -20,6 +20,8 @@ func applySpace(ctx context.Context, q *projectq.Queries, r *event.Record, e eve
 		return errors.Join(touchSpace(ctx, q, r), setMember(ctx, q, r, e.Account, e.Role))
 	case space.MemberRoleChanged:
 		return errors.Join(touchSpace(ctx, q, r), setMember(ctx, q, r, e.Account, e.Role))
+	case space.EgressBounded: // read from the stream, where it is decided from
+		return touchSpace(ctx, q, r)
 	case space.MemberRemoved:
 		return errors.Join(touchSpace(ctx, q, r),
 			q.MembershipRemove(ctx, projectq.MembershipRemoveParams{SpaceID: id, AccountID: e.Account}))
@@ -29,7 +31,7 @@ func applySpace(ctx context.Context, q *projectq.Queries, r *event.Record, e eve
 		return errors.Join(
 			q.SpaceErase(ctx, projectq.SpaceEraseParams{ID: id, Version: r.Version}),
 			q.SpaceEraseAgent(ctx, id), q.SpaceEraseAgentRevision(ctx, id), q.SpaceEraseConversation(ctx, id), q.SpaceEraseTask(ctx, id),
-			q.SpaceEraseMessage(ctx, id), q.SpaceEraseRun(ctx, id), q.SpaceEraseToolCall(ctx, id), q.SpaceEraseFile(ctx, id))
+			q.SpaceEraseMessage(ctx, id), q.SpaceEraseRun(ctx, id), q.SpaceEraseToolCall(ctx, id), q.SpaceEraseFile(ctx, id), q.SpaceEraseRunEgress(ctx, id))
 	}
 	return unknown(r)
 }

@@ -125,6 +125,8 @@ type Run struct {
 	SourceFiles    *int64
 	SourceBytes    *int64
 	SourceManifest *string
+	EgressAllowed  *int64
+	EgressRefused  *int64
 }
 
 type RunChange struct {
@@ -146,6 +148,14 @@ type RunChange struct {
 	Truncated    bool
 	RecordedAt   time.Time
 	Version      int64
+}
+
+type RunEgress struct {
+	RunID     event.ID
+	Version   int64
+	SpaceID   event.ID
+	DecidedAt time.Time
+	Decisions json.RawMessage
 }
 
 type Task struct {

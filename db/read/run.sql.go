@@ -91,7 +91,7 @@ func (q *Queries) RunActiveAbandoned(ctx context.Context, arg RunActiveAbandoned
 }
 
 const runByID = `-- name: RunByID :one
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM run WHERE id = $1
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, egress_allowed, egress_refused FROM run WHERE id = $1
 `
 
 func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
@@ -132,8 +132,46 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 		&i.SourceFiles,
 		&i.SourceBytes,
 		&i.SourceManifest,
+		&i.EgressAllowed,
+		&i.EgressRefused,
 	)
 	return i, err
+}
+
+const runEgressPage = `-- name: RunEgressPage :many
+SELECT run_id, version, space_id, decided_at, decisions FROM run_egress WHERE run_id = $1 ORDER BY version DESC LIMIT $2
+`
+
+type RunEgressPageParams struct {
+	RunID event.ID
+	Lim   int32
+}
+
+// What was decided last, newest first.
+func (q *Queries) RunEgressPage(ctx context.Context, arg RunEgressPageParams) ([]RunEgress, error) {
+	rows, err := q.db.Query(ctx, runEgressPage, arg.RunID, arg.Lim)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RunEgress{}
+	for rows.Next() {
+		var i RunEgress
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Version,
+			&i.SpaceID,
+			&i.DecidedAt,
+			&i.Decisions,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const runOpenCounts = `-- name: RunOpenCounts :many
@@ -167,7 +205,7 @@ func (q *Queries) RunOpenCounts(ctx context.Context) ([]RunOpenCountsRow, error)
 }
 
 const runPageOfTask = `-- name: RunPageOfTask :many
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM run WHERE task_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT $3
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, egress_allowed, egress_refused FROM run WHERE task_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT $3
 `
 
 type RunPageOfTaskParams struct {
@@ -221,6 +259,8 @@ func (q *Queries) RunPageOfTask(ctx context.Context, arg RunPageOfTaskParams) ([
 			&i.SourceFiles,
 			&i.SourceBytes,
 			&i.SourceManifest,
+			&i.EgressAllowed,
+			&i.EgressRefused,
 		); err != nil {
 			return nil, err
 		}

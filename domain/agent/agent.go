@@ -3,12 +3,13 @@
 //
 //	(none) --revised 1--> revision 1 --revised 2--> revision 2 --> ...
 //
-// It may import the standard library, domain/event, domain/fault, domain/check and domain/space.
+// It may import the standard library, domain/event, domain/fault, domain/check, domain/egress and domain/space.
 package agent
 
 import (
 	"slices"
 
+	"cairn/domain/egress"
 	"cairn/domain/event"
 )
 
@@ -39,6 +40,8 @@ type State struct {
 	Instructions event.Sealed `json:"instructions"`
 	Tools        []string     `json:"tools"`
 	Limits       Limits       `json:"limits"`
+
+	Egress *egress.Policy `json:"egress,omitzero"`
 }
 
 // Stream names an agent.

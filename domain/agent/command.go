@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cairn/domain/egress"
 	"cairn/domain/event"
 	"cairn/domain/space"
 )
@@ -15,6 +16,8 @@ type Revise struct {
 	Tools            []string    `json:"tools"` // of Tools()
 	Limits           AskedLimits `json:"limits"`
 	ExpectedRevision *int64      `json:"expected_revision"` // null: whatever it is now; 0: must be new
+
+	Egress *egress.Policy `json:"egress"` // null: what the space says
 }
 
 // Name implements event.Command.

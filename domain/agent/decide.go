@@ -22,7 +22,7 @@ func (c Revise) Decide(view event.View, meta event.Meta) ([]event.Change, error)
 	}
 	limits, err := c.Limits.resolve()
 	err = check.First(check.ID("agent", c.Agent), check.Line("name", c.DisplayName, 1, maxName), CheckModel("model", c.Model),
-		check.Text("instructions", c.Instructions, 0, maxInstructions), checkTools("tools", c.Tools), err)
+		check.Text("instructions", c.Instructions, 0, maxInstructions), checkTools("tools", c.Tools), c.Egress.Check("egress"), err)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (c Revise) Decide(view event.View, meta event.Meta) ([]event.Change, error)
 	}
 	revised := Revised{
 		Revision: now + 1, Name: event.Seal(c.DisplayName), Model: c.Model, Instructions: event.Seal(c.Instructions),
-		Tools: append([]string{}, c.Tools...), Limits: limits,
+		Tools: append([]string{}, c.Tools...), Limits: limits, Egress: c.Egress,
 	}
 	return []event.Change{{Stream: stream, Events: []event.Event{revised}}}, nil
 }

@@ -1,6 +1,9 @@
 package agent
 
-import "cairn/domain/event"
+import (
+	"cairn/domain/egress"
+	"cairn/domain/event"
+)
 
 // Revised says that the agent is as follows from this revision on.
 type Revised struct {
@@ -10,6 +13,8 @@ type Revised struct {
 	Instructions event.Sealed `json:"instructions"`
 	Tools        []string     `json:"tools"`
 	Limits       Limits       `json:"limits"`
+
+	Egress *egress.Policy `json:"egress,omitzero"` // what its runs may reach; absent: what the space says, else nothing
 }
 
 // Kind implements event.Event.

@@ -6,6 +6,7 @@ import (
 
 	"cairn/domain/agent"
 	"cairn/domain/conversation"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 	"cairn/domain/run"
 	"cairn/domain/space"
@@ -41,14 +42,17 @@ func TestPinnedOnTheRun(t *testing.T) {
 	d := newDesk(t)
 	m := d.message(1)
 	m.Model = "other"
+	bound := &egress.Policy{Tier: egress.Registries}
+	d.w.must(owner, space.BoundEgress{Space: m.Space, Egress: bound})
 	d.w.must(owner, m)
+	d.w.must(owner, space.BoundEgress{Space: m.Space})
 	calls := int64(1)
-	d.w.must(owner, agent.Revise{Agent: m.Agent, Space: m.Space, DisplayName: "A", Model: "newer", Limits: agent.AskedLimits{ModelCalls: &calls}})
+	d.w.must(owner, agent.Revise{Agent: m.Agent, Space: m.Space, DisplayName: "A", Model: "newer", Limits: agent.AskedLimits{ModelCalls: &calls}, Egress: &egress.Policy{Tier: egress.Open}})
 	r := d.run(run.Target{Run: m.Run, Space: m.Space, Conversation: m.Conversation})
-	if r.Model != "other" || r.Revision != 1 || r.Instructions.Text() != "Work." || r.Limits != agent.DefaultLimits || len(r.Tools) != 6 {
+	if r.Model != "other" || r.Revision != 1 || r.Instructions.Text() != "Work." || r.Limits != agent.DefaultLimits || len(r.Tools) != 6 || r.Egress != nil || r.SpaceEgress == nil || r.SpaceEgress.Tier != bound.Tier {
 		t.Errorf("pinned %+v", r)
 	}
-	if second := d.run(d.post(2)); second.Model != "newer" || second.Revision != 2 || second.Limits.ModelCalls != 1 || second.Tools == nil {
+	if second := d.run(d.post(2)); second.Model != "newer" || second.Revision != 2 || second.Limits.ModelCalls != 1 || second.Tools == nil || second.SpaceEgress != nil || second.Egress.Tier != egress.Open {
 		t.Errorf("pinned %+v", second)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"cairn/domain/agent"
 	"cairn/domain/claim"
 	"cairn/domain/conversation"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 	"cairn/domain/fault"
 	"cairn/domain/file"
@@ -149,7 +150,10 @@ func (g gen) tenancy() event.Command {
 	case 6:
 		return g.access(id("account", n))
 	}
-	if g.one("erase a space", 4) > 0 {
+	switch g.one("erase a space", 5) {
+	case 1:
+		return space.BoundEgress{Space: s, Egress: &egress.Policy{Tier: rapid.SampledFrom(append(egress.Tiers(), "all")).Draw(g.T, "tier")}}
+	case 2, 3, 4:
 		return space.AddMember{Space: s, Account: id("account", n), Role: g.role()}
 	}
 	return space.Erase{Space: s, Claim: g.w.state(space.Stream(s)).(space.State).Claim}
@@ -308,7 +312,10 @@ func (g gen) work() event.Command {
 	if s.Sandbox.Epoch != s.Epoch && !g.rarely("no sandbox") {
 		return run.RecordSandbox{Target: t, Epoch: epoch, Host: "h", Backend: "native", Cgroup: "/c", Upper: "/u", Report: json.RawMessage(`{}`)}
 	}
-	switch g.one("move", 12) {
+	switch g.one("move", 14) {
+	case 5:
+		path := rapid.SampledFrom([]string{"/", "/v1/x"}).Draw(g.T, "path")
+		return run.RecordEgress{Target: t, Epoch: epoch, Refused: 1, Decisions: []run.EgressWish{{Host: "x.org", Port: 443, Method: "GET", Path: &path, Reason: "path", Count: int64(g.one("count", 3))}}}
 	case 0:
 		return run.LoseWorker{Target: t, Epoch: epoch, Worker: s.Worker}
 	case 1:

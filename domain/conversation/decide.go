@@ -77,7 +77,7 @@ func (c PostMessage) post(view event.View, state State, meta event.Meta, lineage
 	if err != nil {
 		return nil, err
 	}
-	queued, err := run.Pin(c.Agent, worker, c.Model, c.Text)
+	queued, err := run.Pin(c.Agent, worker, event.StateOf[space.State](view, space.Stream(c.Space)).Egress, c.Model, c.Text)
 	if err := check.First(err, c.requireRoom(view, state)); err != nil {
 		return nil, err
 	}

@@ -40,10 +40,10 @@ const (
 
 // Box is the stored form: ciphertext in place, or in the blob store under the SHA-256 of the ciphertext.
 type Box struct {
-	Key  ID     `json:"key"`            // subject: the space or account whose key seals it
-	Size int64  `json:"size"`           // bytes of plain text
-	Data []byte `json:"data,omitempty"` // nonce and ciphertext
-	Blob string `json:"blob,omitempty"` // hexadecimal SHA-256 of nonce and ciphertext
+	Key  ID     `json:"key"`           // subject: the space or account whose key seals it
+	Size int64  `json:"size"`          // bytes of plain text
+	Data []byte `json:"data,omitzero"` // nonce and ciphertext
+	Blob string `json:"blob,omitzero"` // hexadecimal SHA-256 of nonce and ciphertext
 }
 
 // Seal wraps plain text.

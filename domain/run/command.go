@@ -89,6 +89,31 @@ type RecordSandbox struct {
 // Name implements event.Command.
 func (RecordSandbox) Name() string { return "run.record_sandbox" }
 
+// RecordEgress says what the sandbox of this epoch asked for outside.
+type RecordEgress struct {
+	Target
+	Epoch     int64        `json:"epoch"`
+	Decisions []EgressWish `json:"decisions"`
+	Allowed   int64        `json:"allowed"`
+	Refused   int64        `json:"refused"`
+	Unlisted  int64        `json:"unlisted"`
+}
+
+// EgressWish is what was asked for and decided.
+type EgressWish struct {
+	Allowed bool    `json:"allowed"`
+	Rule    string  `json:"rule"`
+	Reason  string  `json:"reason"`
+	Host    string  `json:"host"`
+	Port    int     `json:"port"`
+	Method  string  `json:"method"`
+	Path    *string `json:"path"` // null: not seen
+	Count   int64   `json:"count"`
+}
+
+// Name implements event.Command.
+func (RecordEgress) Name() string { return "run.record_egress" }
+
 // RecordAnswer records a whole answer of the model.
 type RecordAnswer struct {
 	Target

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cairn/domain/agent"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 )
 
@@ -26,6 +27,9 @@ type Queued struct {
 	Attempt      int64        `json:"attempt,omitzero"`   // 1, 2, ...; left out means 1
 	RetryOf      event.ID     `json:"retry_of,omitzero"`  // the run that this one repeats; left out when it repeats none
 	Continues    event.ID     `json:"continues,omitzero"` // the run whose files and transcript this one goes on from; left out when it is not of a task, or begins at the source
+
+	Egress      *egress.Policy `json:"egress,omitzero"`       // of the agent's revision; absent: what the space says
+	SpaceEgress *egress.Policy `json:"space_egress,omitzero"` // of the space at that time; absent: no bound
 }
 
 // AttemptNumber is which attempt it is.
@@ -60,6 +64,31 @@ type SandboxPrepared struct {
 
 // Kind implements event.Event.
 func (SandboxPrepared) Kind() string { return "run.sandbox_prepared" }
+
+// EgressDecided says what the sandbox asked for outside, and what was let through, since the last such event of
+// this epoch. A worker that is lost takes what it had not recorded with it.
+type EgressDecided struct {
+	Epoch     int64            `json:"epoch"`
+	Decisions []EgressDecision `json:"decisions"` // different ones, at most 100
+	Allowed   int64            `json:"allowed"`   // requests
+	Refused   int64            `json:"refused"`   // requests
+	Unlisted  int64            `json:"unlisted"`  // requests counted in allowed or refused but in none of the decisions
+}
+
+// Kind implements event.Event.
+func (EgressDecided) Kind() string { return "run.egress_decided" }
+
+// EgressDecision is one decision over equal requests.
+type EgressDecision struct {
+	Allowed bool         `json:"allowed"` // let through
+	Rule    string       `json:"rule"`    // tier and host of the rule that allowed it; empty when refused
+	Reason  string       `json:"reason"`  // of the refusal, as a code; empty when allowed
+	Target  event.Sealed `json:"target"`  // host as it was asked for
+	Port    int          `json:"port"`    // 0: unknown
+	Method  string       `json:"method"`  // CONNECT for a tunnel, or for a connection that was refused
+	Path    event.Sealed `json:"path"`    // without the query, cut at 256 bytes; null: not seen
+	Count   int64        `json:"count"`   // requests
+}
 
 // ModelAnswered is one whole answer of the model.
 type ModelAnswered struct {

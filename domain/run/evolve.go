@@ -55,7 +55,7 @@ func fromQueued(e Queued) State {
 	return State{
 		Status: StatusQueued, Conversation: e.Conversation, Turn: e.Turn, Task: e.Task, Attempt: e.AttemptNumber(), RetryOf: e.RetryOf, Continues: e.Continues, Agent: e.Agent, Revision: e.Revision,
 		Model: e.Model, Prompt: e.Prompt, Instructions: e.Instructions, Tools: e.Tools, Limits: e.Limits,
-		Source: e.Source, Mounts: e.Mounts, Queue: e.Queue,
+		Source: e.Source, Mounts: e.Mounts, Queue: e.Queue, Egress: e.Egress, SpaceEgress: e.SpaceEgress,
 	}
 }
 

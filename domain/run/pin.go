@@ -3,14 +3,15 @@ package run
 import (
 	"cairn/domain/agent"
 	"cairn/domain/check"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 	"cairn/domain/fault"
 )
 
 // Pin begins a run with all that it keeps of its agent, so that a later revision changes nothing. The
 // instructions and the prompt are sealed anew, since a stored form is bound to its own stream; instructions
-// that cannot be read are refused. An empty model means the agent's.
-func Pin(id event.ID, a agent.State, model, prompt string) (Queued, error) {
+// that cannot be read are refused. An empty model means the agent's; bound is what the space lets agents reach.
+func Pin(id event.ID, a agent.State, bound *egress.Policy, model, prompt string) (Queued, error) {
 	if err := check.Readable("the agent's instructions", "revise the agent first", a.Instructions); err != nil {
 		return Queued{}, err
 	}
@@ -20,6 +21,7 @@ func Pin(id event.ID, a agent.State, model, prompt string) (Queued, error) {
 	return Queued{
 		Agent: id, Revision: a.Revision, Model: model, Prompt: event.Seal(prompt), Instructions: event.Seal(a.Instructions.Text()),
 		Tools: append([]string{}, a.Tools...), Limits: a.Limits,
+		Egress: a.Egress, SpaceEgress: bound,
 	}, nil
 }
 

@@ -16,13 +16,14 @@
 // conversation.EndTurn, so that the next turn starts in the same append; that of a task's run together with
 // the attempt, by task.EndRun.
 //
-// It may import the standard library, domain/event, domain/fault, domain/check and domain/agent.
+// It may import the standard library, domain/event, domain/fault, domain/check, domain/egress and domain/agent.
 package run
 
 import (
 	"time"
 
 	"cairn/domain/agent"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 )
 
@@ -72,6 +73,9 @@ type State struct {
 	Attempt      int64        `json:"attempt"`   // 1, 2, ...
 	RetryOf      event.ID     `json:"retry_of"`  // the run that it repeats; zero: none
 	Continues    event.ID     `json:"continues"` // the run of the same task that it goes on from; zero: none
+
+	Egress      *egress.Policy `json:"egress"`       // of the agent; null: what the space says
+	SpaceEgress *egress.Policy `json:"space_egress"` // of the space; null: no bound
 
 	Epoch    int64     `json:"epoch"`    // 0 before the first claim
 	Worker   string    `json:"worker"`   // who holds it; empty while nobody does
@@ -144,7 +148,7 @@ func Aggregate() event.Aggregate {
 		Kind: Kind,
 		Events: []event.Definition{
 			event.Define[Queued](), event.Define[Started](), event.Define[SandboxPrepared](),
-			event.Define[ModelAnswered](), event.Define[ToolCalled](), event.Define[ToolReturned](),
+			event.Define[EgressDecided](), event.Define[ModelAnswered](), event.Define[ToolCalled](), event.Define[ToolReturned](),
 			event.Define[CancelRequested](), event.Define[ChangesRecorded](), event.Define[WorkerLost](), event.Define[Released](),
 			event.Define[Succeeded](), event.Define[Failed](), event.Define[Cancelled](),
 		},

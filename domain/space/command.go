@@ -3,6 +3,7 @@ package space
 import (
 	"cairn/domain/account"
 	"cairn/domain/claim"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 )
 
@@ -75,6 +76,21 @@ func (c RemoveMember) Streams() []event.Ref { return []event.Ref{Stream(c.Space)
 
 // Answer implements event.Command.
 func (c RemoveMember) Answer() any { return Answer{Space: c.Space} }
+
+// BoundEgress says what agents of the space reach at most, and by default. Owners and admins may.
+type BoundEgress struct {
+	Space  event.ID       `json:"space"`
+	Egress *egress.Policy `json:"egress"` // null: no bound, and nothing by default
+}
+
+// Name implements event.Command.
+func (BoundEgress) Name() string { return "space.bound_egress" }
+
+// Streams implements event.Command.
+func (c BoundEgress) Streams() []event.Ref { return []event.Ref{Stream(c.Space)} }
+
+// Answer implements event.Command.
+func (c BoundEgress) Answer() any { return Answer{Space: c.Space} }
 
 // Erase ends a space, frees its slug and orders its key destroyed. Owners may.
 type Erase struct {

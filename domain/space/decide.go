@@ -1,6 +1,7 @@
 package space
 
 import (
+	"reflect"
 	"strings"
 
 	"cairn/domain/account"
@@ -145,4 +146,16 @@ func (c Erase) Decide(view event.View, meta event.Meta) ([]event.Change, error) 
 	ref := claim.Ref(c.Claim)
 	freed := claim.Release(ref, event.StateOf[claim.State](view, ref), holder(c.Space))
 	return append(change(c.Space, Erased{}), freed...), nil
+}
+
+// Decide implements event.Command.
+func (c BoundEgress) Decide(view event.View, meta event.Meta) ([]event.Change, error) {
+	state := event.StateOf[State](view, Stream(c.Space))
+	if err := check.First(Require(state, meta.Actor, Owner, Admin), c.Egress.Check("egress")); err != nil {
+		return nil, err
+	}
+	if reflect.DeepEqual(state.Egress, c.Egress) {
+		return nil, nil
+	}
+	return change(c.Space, EgressBounded{Egress: c.Egress}), nil
 }

@@ -1,6 +1,9 @@
 package space
 
-import "cairn/domain/event"
+import (
+	"cairn/domain/egress"
+	"cairn/domain/event"
+)
 
 // Created says that a space exists and that its owner is a member with the role owner.
 type Created struct {
@@ -39,6 +42,14 @@ type MemberRemoved struct {
 
 // Kind implements event.Event.
 func (MemberRemoved) Kind() string { return "space.member_removed" }
+
+// EgressBounded says what agents of the space reach at most from now on, and by default.
+type EgressBounded struct {
+	Egress *egress.Policy `json:"egress"` // null: no bound, and nothing by default
+}
+
+// Kind implements event.Event.
+func (EgressBounded) Kind() string { return "space.egress_bounded" }
 
 // Erased says that the space's key is to be destroyed: all its content reads as erased from now on.
 type Erased struct{}

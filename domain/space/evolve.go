@@ -25,6 +25,8 @@ func Evolve(s State, e event.Event) State {
 	case MemberRemoved:
 		s.Members = maps.Clone(s.Members)
 		delete(s.Members, e.Account)
+	case EgressBounded:
+		s.Egress = e.Egress
 	case Erased:
 		s.Erased = true
 		s.Name, s.Slug = event.Sealed{}, event.Sealed{}

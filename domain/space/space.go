@@ -8,12 +8,13 @@
 //	                                                               +--+ member_role_changed
 //
 // A space that is open always has at least one owner.
-// It may import the standard library, domain/event, domain/fault, domain/check, domain/claim and
-// domain/account.
+// It may import the standard library, domain/event, domain/fault, domain/check, domain/claim, domain/egress
+// and domain/account.
 package space
 
 import (
 	"cairn/domain/claim"
+	"cairn/domain/egress"
 	"cairn/domain/event"
 )
 
@@ -43,6 +44,8 @@ type State struct {
 	Slug     event.Sealed      `json:"slug"`
 	Claim    event.ID          `json:"claim"`
 	Members  map[event.ID]Role `json:"members"`
+
+	Egress *egress.Policy `json:"egress"` // bounds what its agents reach, and is theirs when they have none; null: no bound
 }
 
 // Role returns the role of an account; it is empty for a stranger.
@@ -69,7 +72,7 @@ func Aggregate() event.Aggregate {
 		Kind: Kind,
 		Events: []event.Definition{
 			event.Define[Created](), event.Define[MemberAdded](), event.Define[MemberRoleChanged](),
-			event.Define[MemberRemoved](), event.Define[Erased](),
+			event.Define[MemberRemoved](), event.Define[EgressBounded](), event.Define[Erased](),
 		},
 		Initial: func() any { return State{} },
 		Evolve:  func(state any, e event.Event) any { s, _ := state.(State); return Evolve(s, e) },

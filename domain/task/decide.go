@@ -143,7 +143,7 @@ func (a attempt) start(view event.View, state State, before ...event.Event) ([]e
 	if a.model == "" {
 		a.model = state.Model
 	}
-	queued, err := run.Pin(state.Agent, worker, a.model, a.prompt)
+	queued, err := run.Pin(state.Agent, worker, event.StateOf[space.State](view, space.Stream(a.space)).Egress, a.model, a.prompt)
 	if err != nil {
 		return nil, err
 	}

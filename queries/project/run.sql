@@ -18,6 +18,13 @@ UPDATE run SET steps = steps + 1,
     output_tokens = CASE WHEN sqlc.narg(output_tokens)::bigint IS NULL THEN output_tokens ELSE coalesce(output_tokens, 0) + sqlc.narg(output_tokens)::bigint END,
     version = @version WHERE id = @id;
 
+-- name: RunEgressDecided :exec
+UPDATE run SET egress_allowed = coalesce(egress_allowed, 0) + @allowed::bigint, egress_refused = coalesce(egress_refused, 0) + @refused::bigint,
+    version = @version WHERE id = @id;
+
+-- name: RunEgressInsert :exec
+INSERT INTO run_egress (run_id, version, space_id, decided_at, decisions) VALUES (@run_id, @version, @space_id, @decided_at, sqlc.narg(decisions));
+
 -- name: RunTouch :exec
 UPDATE run SET version = @version WHERE id = @id;
 

@@ -32,6 +32,9 @@ UPDATE tool_call SET arguments = NULL, output = NULL WHERE space_id = @space_id;
 -- name: SpaceEraseFile :exec
 UPDATE file SET path = NULL, sha256 = NULL WHERE space_id = @space_id;
 
+-- name: SpaceEraseRunEgress :exec
+UPDATE run_egress SET decisions = NULL WHERE space_id = @space_id;
+
 -- name: MembershipSet :exec
 INSERT INTO membership (space_id, account_id, role, since) VALUES (@space_id, @account_id, @role, @since)
 ON CONFLICT (space_id, account_id) DO UPDATE SET role = excluded.role;

@@ -1,6 +1,10 @@
 -- name: RunByID :one
 SELECT * FROM run WHERE id = @id;
 
+-- name: RunEgressPage :many
+-- What was decided last, newest first.
+SELECT * FROM run_egress WHERE run_id = @run_id ORDER BY version DESC LIMIT @lim;
+
 -- name: RunPageOfTask :many
 -- The newest attempt first.
 SELECT * FROM run WHERE task_id = @task_id AND attempt < @attempt ORDER BY attempt DESC LIMIT @lim;

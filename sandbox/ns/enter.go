@@ -37,6 +37,7 @@ func Enter(p *Plan, payload func(func() error) error) ([]string, error) {
 		{control: pidNS, run: isInit, report: true},
 		{control: utsNS, run: setHostname, report: true},
 		{control: netNS, run: loopback, report: true},
+		{control: netNS, run: openListeners},
 		{control: ipcNS, run: nothing, report: true}, // made by the clone, nothing to do in it
 		{control: noNetwork, run: nothing, report: true, instead: openNetwork},
 		{control: mountNS, run: privateMounts, report: true},
@@ -44,6 +45,7 @@ func Enter(p *Plan, payload func(func() error) error) ([]string, error) {
 		{control: readOnly, run: newRoot},
 		{control: readOnly, run: mountSystem},
 		{control: readOnly, run: writeEtc},
+		{control: readOnly, run: trustAuthority},
 		{control: readOnly, run: mountDevices},
 		{control: pidNS, run: mountProc},
 		{control: overlay, run: mountWorkspace, report: true, instead: nothing},

@@ -36,6 +36,10 @@ type Plan struct {
 	Tasks    []int64  // open cgroup v1 "tasks" files of the payload group
 	Cgroup   int64    // open cgroup v2 folder of the payload group, or -1
 	Omit     []string // controls left out; refused unless built for the tests
+
+	Passage   int64   // socket over which the listeners go to the worker, when there are Ports
+	Ports     []int64 // to listen on, on 127.0.0.1 inside
+	Authority string  // PEM, trusted inside beside the host's bundle; empty for none
 }
 
 // Source is a tree to mount: an open detached mount (FD) or, when FD is -1, a
@@ -85,6 +89,12 @@ func (p Plan) Encode() []byte {
 	}
 	e.I64(p.Cgroup)
 	e.Strs(p.Omit)
+	e.I64(p.Passage)
+	e.U64(uint64(len(p.Ports)))
+	for _, port := range p.Ports {
+		e.I64(port)
+	}
+	e.Str(p.Authority)
 	return e.B
 }
 
@@ -106,5 +116,10 @@ func DecodePlan(b []byte) (Plan, error) {
 		p.Tasks = append(p.Tasks, d.I64())
 	}
 	p.Cgroup, p.Omit = d.I64(), d.Strs()
+	p.Passage = d.I64()
+	for n := d.U64(); n > 0 && d.Err() == nil; n-- {
+		p.Ports = append(p.Ports, d.I64())
+	}
+	p.Authority = d.Str()
 	return p, d.End()
 }

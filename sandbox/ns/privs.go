@@ -176,6 +176,9 @@ func CloseOthers(keep map[int]bool) error {
 // Kept lists the descriptors that a plan uses.
 func (p *Plan) Kept(socket int) map[int]bool {
 	keep := map[int]bool{socket: true, int(p.Cgroup): true}
+	if len(p.Ports) > 0 {
+		keep[int(p.Passage)] = true
+	}
 	for _, s := range append([]Source{p.System, p.Run, p.Upper, p.Work}, p.Lowers...) {
 		keep[int(s.FD)] = true
 	}

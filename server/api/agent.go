@@ -9,7 +9,9 @@ import (
 
 	"cairn/db/read"
 	"cairn/domain/agent"
+	"cairn/domain/egress"
 	"cairn/domain/event"
+	"cairn/domain/fault"
 )
 
 // AgentSummary is an agent in a list.
@@ -29,6 +31,8 @@ type Agent struct {
 	Tools        []string     `json:"tools" nullable:"false"`
 	Limits       agent.Limits `json:"limits"`
 	RevisedBy    string       `json:"revised_by" doc:"The actor, like account/ID."`
+
+	Egress *egress.Policy `json:"egress,omitempty" doc:"What its runs may reach. Absent: what the space says, else nothing."`
 }
 
 // AgentRevised names an agent and its new revision.
@@ -69,6 +73,8 @@ type agentCreateIn struct {
 		Instructions string    `json:"instructions,omitempty" maxLength:"65536" doc:"At most 64 KiB."`
 		Tools        *[]string `json:"tools,omitempty" maxItems:"6" doc:"Of shell, read, write, edit, glob, grep; all of them unless given."`
 		Limits       LimitsIn  `json:"limits,omitempty"`
+
+		Egress *egress.Policy `json:"egress,omitempty" doc:"What its runs may reach, inside of what the space and the workers allow. Absent: what the space says, else nothing."`
 	}
 }
 
@@ -81,6 +87,9 @@ type agentReviseIn struct {
 		Tools            *[]string `json:"tools,omitempty" maxItems:"6"`
 		Limits           LimitsIn  `json:"limits,omitempty"`
 		ExpectedRevision *int64    `json:"expected_revision,omitempty" minimum:"1" doc:"409 agent_revised when the agent is at another one."`
+
+		Egress          *egress.Policy `json:"egress,omitempty"`
+		EgressFromSpace bool           `json:"egress_from_space,omitempty" doc:"true: the agent has no egress of its own any more; not beside egress."`
 	}
 }
 
@@ -131,7 +140,7 @@ func (a *API) createAgent(ctx context.Context, in *agentCreateIn) (*answer[Agent
 	}
 	made, err := decoded[agent.Answer](a.execute(ctx, agent.Revise{
 		Agent: id, Space: in.Space, DisplayName: in.Body.Name, Model: in.Body.Model, Instructions: in.Body.Instructions, Tools: tools,
-		Limits: in.Body.Limits.over(agent.DefaultLimits), ExpectedRevision: new(int64),
+		Limits: in.Body.Limits.over(agent.DefaultLimits), ExpectedRevision: new(int64), Egress: in.Body.Egress,
 	}, in.IdempotencyKey, in))
 	if err != nil {
 		return nil, err
@@ -163,12 +172,18 @@ func (a *API) reviseAgent(ctx context.Context, in *agentReviseIn) (*answer[Agent
 	now, _ := folded.(agent.State)
 	command := agent.Revise{
 		Agent: row.ID, Space: row.SpaceID, DisplayName: now.Name.Text(), Model: now.Model, Instructions: now.Instructions.Text(), Tools: now.Tools,
-		Limits: in.Body.Limits.over(now.Limits), ExpectedRevision: &now.Revision,
+		Limits: in.Body.Limits.over(now.Limits), ExpectedRevision: &now.Revision, Egress: now.Egress,
 	}
 	set(&command.DisplayName, in.Body.Name)
 	set(&command.Model, in.Body.Model)
 	set(&command.Instructions, in.Body.Instructions)
 	set(&command.Tools, in.Body.Tools)
+	switch {
+	case in.Body.EgressFromSpace && in.Body.Egress != nil:
+		return nil, fault.Field("egress_from_space", "true beside egress: give one of them")
+	case in.Body.EgressFromSpace || in.Body.Egress != nil:
+		command.Egress = in.Body.Egress
+	}
 	if in.Body.ExpectedRevision != nil {
 		command.ExpectedRevision = in.Body.ExpectedRevision
 	}
@@ -230,7 +245,7 @@ func (a *API) revisionsBefore(ctx context.Context, row read.Agent, before int64,
 		if r, ok := e.(agent.Revised); ok {
 			all = append(all, Agent{
 				AgentSummary: AgentSummary{ID: row.ID, Space: row.SpaceID, Revision: r.Revision, Name: text(r.Name), Model: r.Model, RevisedAt: records[i].RecordedAt},
-				Instructions: text(r.Instructions), Tools: append([]string{}, r.Tools...), Limits: r.Limits, RevisedBy: records[i].Actor,
+				Instructions: text(r.Instructions), Tools: append([]string{}, r.Tools...), Limits: r.Limits, RevisedBy: records[i].Actor, Egress: r.Egress,
 			})
 		}
 	}

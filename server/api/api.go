@@ -67,7 +67,7 @@ func New(o Options, mux *http.ServeMux) (*API, error) {
 	a.huma.UseMiddleware(a.requireSession, a.refuseUnknownQuery)
 	for _, routes := range []func(){
 		a.loginRoutes, a.meRoutes, a.spaceRoutes, a.membershipRoutes, a.agentRoutes, a.conversationRoutes, a.messageRoutes,
-		a.taskRoutes, a.runRoutes, a.eventRoutes, a.modelRoutes, a.fileRoutes, a.sourceRoutes, a.changesRoutes,
+		a.taskRoutes, a.runRoutes, a.eventRoutes, a.modelRoutes, a.fileRoutes, a.sourceRoutes, a.changesRoutes, a.egressRoutes,
 	} {
 		routes()
 	}

@@ -53,6 +53,7 @@ type RunCancelled struct {
 type Boundary struct {
 	Run    event.ID        `json:"run_id" format:"uuid"`
 	Report json.RawMessage `json:"report" doc:"null until a sandbox was prepared; in it null is unknown."`
+	Egress Egress          `json:"egress"`
 }
 
 // OneRun is the path of one.
@@ -172,5 +173,9 @@ func (a *API) boundary(ctx context.Context, in *OneRun) (*answer[Boundary], erro
 	if len(report) == 0 {
 		report = json.RawMessage("null")
 	}
-	return reply(Boundary{Run: row.ID, Report: report}), nil
+	egress, err := a.egress(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return reply(Boundary{Run: row.ID, Report: report, Egress: egress}), nil
 }

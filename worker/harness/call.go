@@ -50,7 +50,9 @@ func (l *loop) prepare(state run.State) (over bool, err error) {
 		return l.missing(err)
 	}
 	begin := time.Now()
-	box, err := l.Workspaces.Prepare(l.orders.work, l.claim.Run, l.claim.Space, state, l.layers())
+	workspaces := l.Workspaces
+	workspaces.OnEgress = l.recordEgress
+	box, err := workspaces.Prepare(l.orders.work, l.claim.Run, l.claim.Space, state, l.layers())
 	if l.orders.work.Err() != nil && err != nil {
 		return false, nil
 	}

@@ -38,7 +38,11 @@ func (c Config) spec(ctx context.Context, id, space event.ID, state run.State, p
 	if spec.Mounts, err = c.mounts(state.Mounts); err != nil {
 		return spec, err
 	}
+	if spec.Network, err = c.network(state); err != nil {
+		return spec, err
+	}
 	spec.Env = c.environment(spec.Mounts)
+	c.offline(spec.Env, spec.Network)
 	return spec, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"cairn/domain/event"
 	"cairn/domain/run"
 	"cairn/sandbox"
+	"cairn/sandbox/egress"
 )
 
 // Sandboxes prepares sandboxes: a *sandbox.Native.
@@ -42,8 +43,12 @@ type Config struct {
 	Roots        map[string]string // name of a root -> folder; sources lie in one of them
 	Tools        []string          // tool chains that may be mounted read-only, and what lies in them
 	Env          map[string]string // of every program in a sandbox
+	Offline      map[string]string // also, where there is no way out
 	Limits       sandbox.Limits
 	Require      []sandbox.Control // empty: all
+
+	EgressCeiling egress.Tier        // most that a run may reach; empty: none
+	OnEgress      func(egress.Batch) // what the sandbox asked for outside; may be nil
 	// Waiting is told once when a run folder, or a uid range, is held by somebody else for long.
 	Waiting func(run event.ID, err error)
 }
@@ -74,6 +79,9 @@ func (c Config) Check(ctx context.Context, id event.ID, state run.State) error {
 		return err
 	}
 	if _, err := c.mounts(state.Mounts); err != nil {
+		return err
+	}
+	if _, err := c.network(state); err != nil {
 		return err
 	}
 	return c.own(id, state)

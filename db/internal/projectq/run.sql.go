@@ -84,6 +84,51 @@ func (q *Queries) RunChangesSet(ctx context.Context, arg RunChangesSetParams) er
 	return err
 }
 
+const runEgressDecided = `-- name: RunEgressDecided :exec
+UPDATE run SET egress_allowed = coalesce(egress_allowed, 0) + $1::bigint, egress_refused = coalesce(egress_refused, 0) + $2::bigint,
+    version = $3 WHERE id = $4
+`
+
+type RunEgressDecidedParams struct {
+	Allowed int64
+	Refused int64
+	Version int64
+	ID      event.ID
+}
+
+func (q *Queries) RunEgressDecided(ctx context.Context, arg RunEgressDecidedParams) error {
+	_, err := q.db.Exec(ctx, runEgressDecided,
+		arg.Allowed,
+		arg.Refused,
+		arg.Version,
+		arg.ID,
+	)
+	return err
+}
+
+const runEgressInsert = `-- name: RunEgressInsert :exec
+INSERT INTO run_egress (run_id, version, space_id, decided_at, decisions) VALUES ($1, $2, $3, $4, $5)
+`
+
+type RunEgressInsertParams struct {
+	RunID     event.ID
+	Version   int64
+	SpaceID   event.ID
+	DecidedAt time.Time
+	Decisions json.RawMessage
+}
+
+func (q *Queries) RunEgressInsert(ctx context.Context, arg RunEgressInsertParams) error {
+	_, err := q.db.Exec(ctx, runEgressInsert,
+		arg.RunID,
+		arg.Version,
+		arg.SpaceID,
+		arg.DecidedAt,
+		arg.Decisions,
+	)
+	return err
+}
+
 const runEnded = `-- name: RunEnded :exec
 UPDATE run SET state = $1, answer = $2, failure_code = $3,
     failure_message = $4, ended_at = $5, version = $6 WHERE id = $7

@@ -116,6 +116,15 @@ func (q *Queries) SpaceEraseRun(ctx context.Context, spaceID event.ID) error {
 	return err
 }
 
+const spaceEraseRunEgress = `-- name: SpaceEraseRunEgress :exec
+UPDATE run_egress SET decisions = NULL WHERE space_id = $1
+`
+
+func (q *Queries) SpaceEraseRunEgress(ctx context.Context, spaceID event.ID) error {
+	_, err := q.db.Exec(ctx, spaceEraseRunEgress, spaceID)
+	return err
+}
+
 const spaceEraseTask = `-- name: SpaceEraseTask :exec
 UPDATE task SET title = NULL, title_lower = NULL, source_folder = NULL WHERE space_id = $1
 `
