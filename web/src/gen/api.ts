@@ -77,6 +77,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/files/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file, without its content */
+        get: operations["file-get"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove a file
+         * @description Conversations that began with it keep it.
+         */
+        delete: operations["file-remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/files/{file}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The content of a file
+         * @description As an attachment. The ETag is the SHA-256 of the content.
+         */
+        get: operations["file-content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/login": {
         parameters: {
             query?: never;
@@ -256,6 +297,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a run did to its files
+         * @description Compared with what it began with: earlier turns of the conversation are part of that.
+         */
+        get: operations["run-change-list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/changes/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The text diff of one file */
+        get: operations["run-change-diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run}/events": {
         parameters: {
             query?: never;
@@ -376,6 +454,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/spaces/{space}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Files of a space
+         * @description The last stored first.
+         */
+        get: operations["file-list"];
+        put?: never;
+        /**
+         * Store files
+         * @description multipart/form-data with a part `file` for each; its filename is the path in the space, folders allowed. All are stored or none. At most 2000 files and 67108864 bytes at once.
+         */
+        post: operations["file-upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/spaces/{space}/memberships": {
         parameters: {
             query?: never;
@@ -421,6 +523,26 @@ export interface paths {
         patch: operations["membership-change"];
         trace?: never;
     };
+    "/api/v1/spaces/{space}/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a workspace may begin with
+         * @description Nothing, the files of the space or a folder of them, and the folders that the operator offers. One page.
+         */
+        get: operations["source-list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/spaces/{space}/tasks": {
         parameters: {
             query?: never;
@@ -436,7 +558,7 @@ export interface paths {
         put?: never;
         /**
          * Give an agent a task
-         * @description Its first run is queued at once and begins in an empty workspace. Follow GET /runs/{run}/events.
+         * @description Its first run is queued at once and begins with the source, as the files of the space are at this moment. Follow GET /runs/{run}/events.
          */
         post: operations["task-open"];
         delete?: never;
@@ -497,128 +619,6 @@ export interface paths {
          * @description continue: from the files and the transcript of the newest run, whatever it came to, with a prompt of its own; when those files cannot be reached any more, the run fails with workspace_lost. retry: the task's prompt again, afresh from its source. 409 run_active while a run of the task has not ended.
          */
         post: operations["task-run-start"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/files/{file}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** A file, without its content */
-        get: operations["file-get"];
-        put?: never;
-        post?: never;
-        /**
-         * Remove a file
-         * @description Conversations that began with it keep it.
-         */
-        delete: operations["file-remove"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/files/{file}/content": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The content of a file
-         * @description As an attachment. The ETag is the SHA-256 of the content.
-         */
-        get: operations["file-content"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/runs/{run}/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * What a run did to its files
-         * @description Compared with what it began with: earlier turns of the conversation are part of that.
-         */
-        get: operations["run-change-list"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/runs/{run}/changes/diff": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The text diff of one file */
-        get: operations["run-change-diff"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/spaces/{space}/files": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Files of a space
-         * @description The last stored first.
-         */
-        get: operations["file-list"];
-        put?: never;
-        /**
-         * Store files
-         * @description multipart/form-data with a part `file` for each; its filename is the path in the space, folders allowed. All are stored or none. At most 2000 files and 67108864 bytes at once.
-         */
-        post: operations["file-upload"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/spaces/{space}/sources": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * What a workspace may begin with
-         * @description Nothing, the files of the space or a folder of them, and the folders that the operator offers. One page.
-         */
-        get: operations["source-list"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -694,6 +694,63 @@ export interface components {
             /** Format: uuid */
             run_id: string;
         };
+        Change: {
+            binary: boolean;
+            /** @enum {string} */
+            change: "added" | "modified" | "deleted" | "renamed" | "mode" | "type";
+            /** @description There is a text diff. */
+            diff: boolean;
+            /** Format: int64 */
+            lines_added: number | null;
+            /** Format: int64 */
+            lines_removed: number | null;
+            mode_after: string | null;
+            /** @description Octal, as git writes it: 100644, 100755, 120777 a link, 040755 a folder. */
+            mode_before: string | null;
+            /** @description Of a renamed file. */
+            old_path: string | null;
+            path: string;
+            /** Format: int64 */
+            size_after: number | null;
+            /** Format: int64 */
+            size_before: number | null;
+        };
+        ChangeTotals: {
+            /** Format: int64 */
+            added: number;
+            /** Format: int64 */
+            deleted: number;
+            /** Format: int64 */
+            files: number;
+            /** Format: int64 */
+            lines_added: number;
+            /** Format: int64 */
+            lines_removed: number;
+            /** Format: int64 */
+            mode: number;
+            /** Format: int64 */
+            modified: number;
+            /** Format: int64 */
+            renamed: number;
+            /** Format: int64 */
+            type: number;
+        };
+        Changes: {
+            /** @description By path. */
+            items: components["schemas"]["Change"][];
+            next_cursor: string | null;
+            /** @description Of unavailable: no_sandbox (it used no tool, so that it changed nothing) or not_recorded (nobody could look at the files). */
+            reason: string | null;
+            /**
+             * @description pending until the run ends.
+             * @enum {string}
+             */
+            state: "pending" | "recorded" | "unavailable";
+            /** @description Numbers of paths, and of lines of text files. */
+            totals: components["schemas"]["ChangeTotals"];
+            /** @description There are more changes than are listed, or longer diffs than are kept. */
+            truncated: boolean;
+        };
         Conversation: {
             /**
              * Format: uuid
@@ -710,6 +767,8 @@ export interface components {
             opened_at: string;
             /** @description The actor, like account/ID. */
             opened_by: string;
+            /** @description What its workspace begins with. */
+            source: components["schemas"]["Source"];
             /** Format: uuid */
             space_id: string;
             title: string | null;
@@ -725,8 +784,6 @@ export interface components {
              * @description Messages that wait for their turn.
              */
             waiting: number;
-            /** @description What its workspace begins with. */
-            source: components["schemas"]["Source"];
         };
         ConversationOpenInBody: {
             /**
@@ -734,16 +791,22 @@ export interface components {
              * @description Of the same space.
              */
             agent_id: string;
-            /** @description One line, at most 400 bytes. */
-            title: string;
             /** @description Nothing unless given. */
             source?: components["schemas"]["SourceIn"];
+            /** @description One line, at most 400 bytes. */
+            title: string;
         };
         ConversationOpened: {
             /** Format: uuid */
             conversation_id: string;
             /** Format: int64 */
             version: number;
+        };
+        Diff: {
+            /** @description Unified, with three lines of context. */
+            diff: string;
+            path: string;
+            truncated: boolean;
         };
         Events: {
             events: components["schemas"]["Line"][];
@@ -761,6 +824,32 @@ export interface components {
              * @description Ask with after=next_after for what comes next.
              */
             next_after: number;
+        };
+        File: {
+            /** Format: uuid */
+            file_id: string;
+            /** @description As the content looks. */
+            media_type: string;
+            /** @description Relative, with / between folders. */
+            path: string | null;
+            /** @description Of the content, hexadecimal. */
+            sha256: string | null;
+            /**
+             * Format: int64
+             * @description Bytes.
+             */
+            size: number;
+            /** Format: uuid */
+            space_id: string;
+            /** Format: date-time */
+            stored_at: string;
+            /** @description The actor, like account/ID. */
+            stored_by: string;
+            /** Format: int64 */
+            version: number;
+        };
+        FilesUploaded: {
+            files: components["schemas"]["UploadedFile"][];
         };
         Limits: {
             /** Format: int64 */
@@ -822,6 +911,11 @@ export interface components {
             /** @description For the page after this one; null at the end. */
             next_cursor: string | null;
         };
+        ListFile: {
+            items: components["schemas"]["File"][];
+            /** @description For the page after this one; null at the end. */
+            next_cursor: string | null;
+        };
         ListMembership: {
             items: components["schemas"]["Membership"][];
             /** @description For the page after this one; null at the end. */
@@ -839,6 +933,11 @@ export interface components {
         };
         ListSession: {
             items: components["schemas"]["Session"][];
+            /** @description For the page after this one; null at the end. */
+            next_cursor: string | null;
+        };
+        ListSource: {
+            items: components["schemas"]["Source"][];
             /** @description For the page after this one; null at the end. */
             next_cursor: string | null;
         };
@@ -1034,6 +1133,8 @@ export interface components {
             retry_of: string;
             /** Format: uuid */
             run_id: string;
+            /** @description What the workspace of its conversation began with, as pinned. */
+            source: components["schemas"]["Source"];
             /** Format: uuid */
             space_id: string;
             /**
@@ -1060,8 +1161,6 @@ export interface components {
             turn_id: string;
             /** Format: int64 */
             version: number;
-            /** @description What the workspace of its conversation began with, as pinned. */
-            source: components["schemas"]["Source"];
         };
         RunCancelled: {
             /** Format: uuid */
@@ -1130,6 +1229,36 @@ export interface components {
             /** Format: uuid */
             session_id: string;
         };
+        Source: {
+            /**
+             * Format: int64
+             * @description Of all files together.
+             */
+            bytes: number | null;
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            files: number | null;
+            folder: string | null;
+            /** @enum {string} */
+            kind: "none" | "files" | "folder";
+            /** @description Names the list of files that was pinned: the same list of a space has the same name. */
+            manifest: string | null;
+            /** @description null also where the root does not offer it by a relative path. */
+            path: string | null;
+            root: string | null;
+        };
+        SourceIn: {
+            /** @description Of kind files: a folder of the space, which becomes the workspace's root; all files unless given. */
+            folder?: string;
+            /** @enum {string} */
+            kind: "none" | "files" | "folder";
+            /** @description Of kind folder: a folder below the root; the root itself unless given. */
+            path?: string;
+            /** @description Of kind folder: one of GET /spaces/{space}/sources. */
+            root?: string;
+        };
         Space: {
             /** Format: date-time */
             created_at: string;
@@ -1187,6 +1316,8 @@ export interface components {
              * @description How many attempts there are.
              */
             runs: number;
+            /** @description What the workspace of its first attempt begins with, as pinned. */
+            source: components["schemas"]["Source"];
             /** Format: uuid */
             space_id: string;
             /**
@@ -1199,7 +1330,6 @@ export interface components {
             title: string | null;
             /** Format: int64 */
             version: number;
-            source: components["schemas"]["Source"];
         };
         TaskOpenInBody: {
             /**
@@ -1211,9 +1341,10 @@ export interface components {
             model?: string;
             /** @description At most 1 MiB. */
             prompt: string;
+            /** @description Nothing unless given. */
+            source?: components["schemas"]["SourceIn"];
             /** @description One line, at most 400 bytes. */
             title: string;
-            source?: components["schemas"]["SourceIn"];
         };
         TaskOpened: {
             /** Format: uuid */
@@ -1271,6 +1402,8 @@ export interface components {
              * @description How many attempts there are.
              */
             runs: number;
+            /** @description What the workspace of its first attempt begins with, as pinned. */
+            source: components["schemas"]["Source"];
             /** Format: uuid */
             space_id: string;
             /**
@@ -1283,135 +1416,6 @@ export interface components {
             title: string | null;
             /** Format: int64 */
             version: number;
-        };
-        Change: {
-            binary: boolean;
-            /** @enum {string} */
-            change: "added" | "modified" | "deleted" | "renamed" | "mode" | "type";
-            /** @description There is a text diff. */
-            diff: boolean;
-            /** Format: int64 */
-            lines_added: number | null;
-            /** Format: int64 */
-            lines_removed: number | null;
-            mode_after: string | null;
-            /** @description Octal, as git writes it: 100644, 100755, 120777 a link, 040755 a folder. */
-            mode_before: string | null;
-            /** @description Of a renamed file. */
-            old_path: string | null;
-            path: string;
-            /** Format: int64 */
-            size_after: number | null;
-            /** Format: int64 */
-            size_before: number | null;
-        };
-        ChangeTotals: {
-            /** Format: int64 */
-            added: number;
-            /** Format: int64 */
-            deleted: number;
-            /** Format: int64 */
-            files: number;
-            /** Format: int64 */
-            lines_added: number;
-            /** Format: int64 */
-            lines_removed: number;
-            /** Format: int64 */
-            mode: number;
-            /** Format: int64 */
-            modified: number;
-            /** Format: int64 */
-            renamed: number;
-            /** Format: int64 */
-            type: number;
-        };
-        Changes: {
-            /** @description By path. */
-            items: components["schemas"]["Change"][];
-            next_cursor: string | null;
-            /** @description Of unavailable: no_sandbox (it used no tool, so that it changed nothing) or not_recorded (nobody could look at the files). */
-            reason: string | null;
-            /**
-             * @description pending until the run ends.
-             * @enum {string}
-             */
-            state: "pending" | "recorded" | "unavailable";
-            /** @description Numbers of paths, and of lines of text files. */
-            totals: components["schemas"]["ChangeTotals"];
-            /** @description There are more changes than are listed, or longer diffs than are kept. */
-            truncated: boolean;
-        };
-        Diff: {
-            /** @description Unified, with three lines of context. */
-            diff: string;
-            path: string;
-            truncated: boolean;
-        };
-        File: {
-            /** Format: uuid */
-            file_id: string;
-            /** @description As the content looks. */
-            media_type: string;
-            /** @description Relative, with / between folders. */
-            path: string | null;
-            /** @description Of the content, hexadecimal. */
-            sha256: string | null;
-            /**
-             * Format: int64
-             * @description Bytes.
-             */
-            size: number;
-            /** Format: uuid */
-            space_id: string;
-            /** Format: date-time */
-            stored_at: string;
-            /** @description The actor, like account/ID. */
-            stored_by: string;
-            /** Format: int64 */
-            version: number;
-        };
-        FilesUploaded: {
-            files: components["schemas"]["UploadedFile"][];
-        };
-        ListFile: {
-            items: components["schemas"]["File"][];
-            /** @description For the page after this one; null at the end. */
-            next_cursor: string | null;
-        };
-        ListSource: {
-            items: components["schemas"]["Source"][];
-            /** @description For the page after this one; null at the end. */
-            next_cursor: string | null;
-        };
-        Source: {
-            /**
-             * Format: int64
-             * @description Of all files together.
-             */
-            bytes: number | null;
-            /**
-             * Format: int64
-             * @description How many.
-             */
-            files: number | null;
-            folder: string | null;
-            /** @enum {string} */
-            kind: "none" | "files" | "folder";
-            /** @description Names the list of files that was pinned: the same list of a space has the same name. */
-            manifest: string | null;
-            /** @description null also where the root does not offer it by a relative path. */
-            path: string | null;
-            root: string | null;
-        };
-        SourceIn: {
-            /** @description Of kind files: a folder of the space, which becomes the workspace's root; all files unless given. */
-            folder?: string;
-            /** @enum {string} */
-            kind: "none" | "files" | "folder";
-            /** @description Of kind folder: a folder below the root; the root itself unless given. */
-            path?: string;
-            /** @description Of kind folder: one of GET /spaces/{space}/sources. */
-            root?: string;
         };
         UploadedFile: {
             /** Format: uuid */
@@ -1993,6 +1997,295 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["File"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-content": {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description It is what the caller has. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3005,6 +3298,166 @@ export interface operations {
             };
         };
     };
+    "run-change-list": {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                limit?: number;
+                /** @description next_cursor of the page before. Opaque: it is no position in the log. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Changes"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "run-change-diff": {
+        parameters: {
+            query: {
+                /** @description Of an item with diff. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diff"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "run-event-list": {
         parameters: {
             query?: {
@@ -3962,6 +4415,230 @@ export interface operations {
             };
         };
     };
+    "file-list": {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                limit?: number;
+                /** @description next_cursor of the page before. Opaque: it is no position in the log. */
+                cursor?: string;
+                /** @description Only files below this folder, at any depth. */
+                folder?: string;
+                /** @description Only files whose path holds this, in any case. */
+                q?: string;
+            };
+            header?: never;
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListFile"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "file-upload": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request get the first answer again for 30 days; another request under the same key answers 409. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    file: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilesUploaded"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "membership-list": {
         parameters: {
             query?: {
@@ -4417,6 +5094,82 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "source-list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSource"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5077,755 +5830,6 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "file-get": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                file: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["File"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "file-remove": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                file: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description No Content */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Timeout */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unsupported Media Type */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "file-content": {
-        parameters: {
-            query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
-            path: {
-                file: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The content. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/octet-stream": string;
-                };
-            };
-            /** @description It is what the caller has. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "run-change-list": {
-        parameters: {
-            query?: {
-                /** @description How many items at most. */
-                limit?: number;
-                /** @description next_cursor of the page before. Opaque: it is no position in the log. */
-                cursor?: string;
-            };
-            header?: never;
-            path: {
-                run: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Changes"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "run-change-diff": {
-        parameters: {
-            query: {
-                /** @description Of an item with diff. */
-                path: string;
-            };
-            header?: never;
-            path: {
-                run: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Diff"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "file-list": {
-        parameters: {
-            query?: {
-                /** @description How many items at most. */
-                limit?: number;
-                /** @description next_cursor of the page before. Opaque: it is no position in the log. */
-                cursor?: string;
-                /** @description Only files below this folder, at any depth. */
-                folder?: string;
-                /** @description Only files whose path holds this, in any case. */
-                q?: string;
-            };
-            header?: never;
-            path: {
-                space: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListFile"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "file-upload": {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The same key and request get the first answer again for 30 days; another request under the same key answers 409. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                space: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": {
-                    file: string[];
-                };
-            };
-        };
-        responses: {
-            /** @description Created */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FilesUploaded"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Timeout */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unsupported Media Type */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "source-list": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                space: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListSource"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -7,6 +7,13 @@ export type Sealed = string | { erased: true } | null
 export interface EventData {
   "account.opened": AccountOpened
   "account.erased": AccountErased
+  "account.disabled": AccountDisabled
+  "account.enabled": AccountEnabled
+  "account.session_opened": AccountSessionOpened
+  "account.session_revoked": AccountSessionRevoked
+  "account.password_changed": AccountPasswordChanged
+  "account.action_denied": AccountActionDenied
+  "account.denials_counted": AccountDenialsCounted
   "agent.revised": AgentRevised
   "claim.taken": ClaimTaken
   "claim.released": ClaimReleased
@@ -14,6 +21,8 @@ export interface EventData {
   "conversation.message_posted": ConversationMessagePosted
   "conversation.turn_started": ConversationTurnStarted
   "conversation.turn_ended": ConversationTurnEnded
+  "file.stored": FileStored
+  "file.removed": FileRemoved
   "run.queued": RunQueued
   "run.started": RunStarted
   "run.sandbox_prepared": RunSandboxPrepared
@@ -21,6 +30,7 @@ export interface EventData {
   "run.tool_called": RunToolCalled
   "run.tool_returned": RunToolReturned
   "run.cancel_requested": RunCancelRequested
+  "run.changes_recorded": RunChangesRecorded
   "run.worker_lost": RunWorkerLost
   "run.released": RunReleased
   "run.succeeded": RunSucceeded
@@ -48,6 +58,44 @@ export interface AccountOpened {
 
 /** Erased says that the account's key is to be destroyed: its sealed fields read as erased from now on. */
 export interface AccountErased {
+}
+
+/** Disabled says that the account may not sign in until it is enabled. Its sessions and codes end in the transaction that appends it. */
+export interface AccountDisabled {
+}
+
+/** Enabled says that the account may sign in again. */
+export interface AccountEnabled {
+}
+
+/** SessionOpened says that somebody signed in as the account. */
+export interface AccountSessionOpened {
+  session: string
+  method: string
+}
+
+/** SessionRevoked says that a session counts for nothing any more. One that was not used for its time ends without it. */
+export interface AccountSessionRevoked {
+  session: string
+  reason: string
+}
+
+/** PasswordChanged says that the account has a new password. All sessions but one, and all codes, have ended. */
+export interface AccountPasswordChanged {
+  session: string
+}
+
+/** ActionDenied says that something was refused that the account, or somebody who tried to be it, asked for. It never holds what was sent. */
+export interface AccountActionDenied {
+  route: string
+  rule: string
+  target: string | null
+}
+
+/** DenialsCounted stands for refusals beyond those that are recorded one by one, so that a flood cannot fill the log. */
+export interface AccountDenialsCounted {
+  denials: number
+  since: string
 }
 
 /** Limits bound one run. */
@@ -79,11 +127,27 @@ export interface ClaimTaken {
 export interface ClaimReleased {
 }
 
+/** Content refers to bytes in the blob store that are too many for a sealed field: a file, a list of files. They are encrypted under the key of a space, so that destroying it erases them too. The reference itself says nothing of them but their number. The zero Content is none. */
+export interface EventContent {
+  key: string
+  blob: string
+  size: number
+}
+
+/** Files are pinned: what the manifest lists never changes, whatever becomes of the space's files. */
+export interface RunFiles {
+  folder: Sealed
+  manifest: EventContent
+  count: number
+  bytes: number
+}
+
 /** Source is what the workspace starts from. A worker mounts only what lies in a root of that name that it was configured with: the path alone gives no right to anything. */
 export interface RunSource {
   kind: string
   root: string
   path: string
+  files: RunFiles
 }
 
 /** Mount is a tool chain that is mounted read-only. A worker mounts only what it was configured to offer. */
@@ -124,6 +188,19 @@ export interface ConversationTurnEnded {
   turn: string
   run: string
   outcome: "queued" | "starting" | "running" | "succeeded" | "failed" | "cancelled"
+}
+
+/** Stored says that the path has this content now. */
+export interface FileStored {
+  path: Sealed
+  sha256: Sealed
+  content: EventContent
+  media_type: string
+  executable: boolean
+}
+
+/** Removed says that the space has no file at the path any more. */
+export interface FileRemoved {
 }
 
 /** Queued says that the run exists, with everything pinned that it needs. */
@@ -217,6 +294,29 @@ export interface RunToolReturned {
 /** CancelRequested says that the worker that holds the run is to end it. */
 export interface RunCancelRequested {
   reason: string
+}
+
+/** ChangeTotals count the paths of a change set. */
+export interface RunChangeTotals {
+  files: number
+  added: number
+  modified: number
+  deleted: number
+  renamed: number
+  mode: number
+  type: number
+  lines_added: number
+  lines_removed: number
+}
+
+/** ChangesRecorded says what the run did to the files of its workspace. It comes before the end of every run that had a sandbox, unless nobody could look at the files. */
+export interface RunChangesRecorded {
+  epoch: number
+  totals: RunChangeTotals
+  items: EventContent | null
+  diffs: EventContent | null
+  truncated: boolean
+  duration_us: number
 }
 
 /** WorkerLost says that the claim was taken back and the run waits for another worker. */
