@@ -203,6 +203,9 @@ func (d *DB) decide(ctx context.Context, f *flush, v *view, r *request) (decided
 		v.evolve(change.Stream, f.records[from:], f.events[from:])
 	}
 	one := decided{request: r, answer: answer, from: records, to: len(f.records)}
+	if r.secrets != nil && one.to > one.from {
+		f.secrets = append(f.secrets, r.secrets)
+	}
 	if r.meta.Key != "" && one.to > one.from {
 		f.commands = append(f.commands, logq.CommandInsertParams{Actor: r.meta.Actor, Key: r.meta.Key, RequestMac: r.mac, Answer: answer, At: r.meta.At})
 	}

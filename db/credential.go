@@ -10,10 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"cairn/db/internal/logq"
+	"cairn/domain/account"
 	"cairn/domain/event"
 )
 
-// The kinds of credentials. Nothing of them is ever an event, and only hashes are stored.
+// The kinds of credentials. Only hashes are stored, and not even those are ever in an event: the account's stream says
+// that a session was opened or ended, in the append that writes or deletes its row.
 const (
 	credentialCode    = "code"
 	credentialSession = "session"
@@ -21,7 +23,7 @@ const (
 
 // Session is one browser or program that signed in. It lives in the vault.
 //
-//	(none) --AddSession--> open --SlideSession--> open --not used for its time | forgotten--> (none)
+//	(none) --AddSession--> open --SlideSession--> open --not used for its time | revoked--> (none)
 type Session struct {
 	ID        event.ID
 	Account   event.ID
@@ -51,8 +53,8 @@ func session(row logq.VaultCredential) Session {
 }
 
 // AddCode stores a code that signs the account in once within its time.
-func (d *DB) AddCode(ctx context.Context, account event.ID, hash []byte, life time.Duration) error {
-	return d.addCredential(ctx, logq.CredentialInsertParams{AccountID: account, Kind: credentialCode, Hash: hash, Seconds: life.Seconds()})
+func (d *DB) AddCode(ctx context.Context, owner event.ID, hash []byte, life time.Duration) error {
+	return d.addCredential(ctx, logq.CredentialInsertParams{AccountID: owner, Kind: credentialCode, Hash: hash, Seconds: life.Seconds()})
 }
 
 func (d *DB) addCredential(ctx context.Context, p logq.CredentialInsertParams) error {
@@ -94,39 +96,50 @@ func (d *DB) PasswordHash(ctx context.Context, account event.ID) (string, error)
 }
 
 // SetPassword stores the hash of a new password, and ends every session but one and every code of the account.
-func (d *DB) SetPassword(ctx context.Context, account event.ID, hash string, keep event.ID) error {
+func (d *DB) SetPassword(ctx context.Context, owner event.ID, hash string, keep event.ID) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return fmt.Errorf("credential id: %w", err)
 	}
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		q := logq.New(tx)
-		if err := q.CredentialPasswordSet(ctx, logq.CredentialPasswordSetParams{ID: event.ID(id), AccountID: account, Hash: []byte(hash)}); err != nil {
-			return err
-		}
-		return q.CredentialOthersForget(ctx, logq.CredentialOthersForgetParams{AccountID: account, Keep: keep})
+	_, err = d.executeWith(ctx, account.ChangePassword{Account: owner, Session: keep}, selfMeta(owner), func(ctx context.Context, log *logq.Queries) {
+		log.CredentialPasswordSet(ctx, logq.CredentialPasswordSetParams{ID: event.ID(id), AccountID: owner, Hash: []byte(hash)})
 	})
 	if err != nil {
-		return fmt.Errorf("set the password of account %s: %w", account, unreachable(err))
+		return fmt.Errorf("set the password of account %s: %w", owner, err)
 	}
 	return nil
 }
 
+func selfMeta(owner event.ID) event.Meta {
+	return event.Meta{Actor: event.AccountActor(owner), At: Now()}
+}
+
 // AddSession stores a new session, forgets the account's expired credentials and keeps its newest sessions.
 func (d *DB) AddSession(ctx context.Context, s Session, life time.Duration, keep int) error {
-	if err := d.log.CredentialForgetExpired(ctx, s.Account); err != nil {
-		return fmt.Errorf("expired credentials of account %s: %w", s.Account, unreachable(err))
-	}
-	err := d.addCredential(ctx, logq.CredentialInsertParams{
-		ID: s.ID, AccountID: s.Account, Kind: credentialSession, Hash: s.Hash, Method: &s.Method, Client: &s.Client, Seconds: life.Seconds(),
+	open := account.OpenSession{Account: s.Account, Session: s.ID, Method: s.Method}
+	_, err := d.executeWith(ctx, open, selfMeta(s.Account), func(ctx context.Context, log *logq.Queries) {
+		log.CredentialForgetExpired(ctx, s.Account)
+		log.CredentialInsert(ctx, logq.CredentialInsertParams{
+			ID: s.ID, AccountID: s.Account, Kind: credentialSession, Hash: s.Hash, Method: &s.Method, Client: &s.Client, Seconds: life.Seconds(),
+		})
+		log.CredentialSessionTrim(ctx, logq.CredentialSessionTrimParams{AccountID: s.Account, Keep: int32(keep)})
 	})
 	if err != nil {
-		return err
-	}
-	if err := d.log.CredentialSessionTrim(ctx, logq.CredentialSessionTrimParams{AccountID: s.Account, Keep: int32(keep)}); err != nil {
-		return fmt.Errorf("sessions of account %s: %w", s.Account, unreachable(err))
+		return fmt.Errorf("session of account %s: %w", s.Account, err)
 	}
 	return nil
+}
+
+// endCredentials queues what an event ends in the vault into its own append: whoever sees the event finds it ended.
+func endCredentials(ctx context.Context, log *logq.Queries, owner event.ID, e event.Event) {
+	switch e := e.(type) {
+	case account.SessionRevoked:
+		log.CredentialSessionForget(ctx, logq.CredentialSessionForgetParams{ID: e.Session, AccountID: owner})
+	case account.PasswordChanged:
+		log.CredentialOthersForget(ctx, logq.CredentialOthersForgetParams{AccountID: owner, Keep: e.Session})
+	case account.Disabled:
+		log.CredentialOthersForget(ctx, logq.CredentialOthersForgetParams{AccountID: owner})
+	}
 }
 
 // SessionByHash finds a session that has not expired; IsNotFound tells that there is none.
@@ -149,13 +162,19 @@ func (d *DB) SlideSession(ctx context.Context, id event.ID, life time.Duration) 
 	return nil
 }
 
-// ForgetSession ends a session of the account and reports whether there was one.
-func (d *DB) ForgetSession(ctx context.Context, account, id event.ID) (bool, error) {
-	n, err := d.log.CredentialSessionForget(ctx, logq.CredentialSessionForgetParams{ID: id, AccountID: account})
+// RevokeSession ends a session of the account, for a reason of domain/account, and reports whether there was one.
+func (d *DB) RevokeSession(ctx context.Context, owner, id event.ID, reason string) (bool, error) {
+	was, err := d.log.CredentialSessionExists(ctx, logq.CredentialSessionExistsParams{ID: id, AccountID: owner})
 	if err != nil {
 		return false, fmt.Errorf("session %s: %w", id, unreachable(err))
 	}
-	return n > 0, nil
+	if !was {
+		return false, nil
+	}
+	if _, err := d.Execute(ctx, account.RevokeSession{Account: owner, Session: id, Reason: reason}, selfMeta(owner)); err != nil {
+		return false, fmt.Errorf("revoke session %s: %w", id, err)
+	}
+	return true, nil
 }
 
 // Sessions lists up to limit sessions of an account, newest first, after the place that is given.

@@ -29,6 +29,10 @@ type Result struct {
 // It decides before any transaction begins, on states that the append then checks by version; when another
 // writer was first it loads and decides again. Refusals are *fault.Fault and leave nothing behind.
 func (d *DB) Execute(ctx context.Context, command event.Command, meta event.Meta) (Result, error) {
+	return d.executeWith(ctx, command, meta, nil)
+}
+
+func (d *DB) executeWith(ctx context.Context, command event.Command, meta event.Meta, beside secrets) (Result, error) {
 	if err := validMeta(&meta); err != nil {
 		return Result{}, err
 	}
@@ -36,7 +40,7 @@ func (d *DB) Execute(ctx context.Context, command event.Command, meta event.Meta
 	if len(streams) == 0 {
 		return Result{}, fmt.Errorf("command %s names no stream", command.Name())
 	}
-	r := &request{ctx: ctx, command: command, meta: meta, streams: streams, reply: make(chan reply, 1)}
+	r := &request{ctx: ctx, command: command, meta: meta, streams: streams, secrets: beside, reply: make(chan reply, 1)}
 	if meta.Key != "" {
 		if err := d.fingerprint(r); err != nil {
 			return Result{}, err

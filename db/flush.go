@@ -40,6 +40,7 @@ type flush struct {
 	events   []event.Event // opened, for projections
 	commands []logq.CommandInsertParams
 	jobs     []dispatch.Job
+	secrets  []secrets
 	sealedBy map[event.ID]bool
 
 	underLock bool // the caller holds the lock of a stream: nothing that waits for it may be in the way
@@ -110,7 +111,7 @@ func (d *DB) add(ctx context.Context, f *flush, stream event.Ref, version int64,
 }
 
 // batch lays the flush out in the order that its proofs need: gate, locks, checks, heads in id order,
-// events, unsequenced rows, projections, command rows.
+// events, unsequenced rows, projections, the vault, command rows.
 func (d *DB) batch(ctx context.Context, f *flush) (*pgx.Batch, error) {
 	batch := &pgx.Batch{}
 	log, project := logq.New(queue{batch}), projectq.New(queue{batch})
@@ -143,6 +144,12 @@ func (d *DB) batch(ctx context.Context, f *flush) (*pgx.Batch, error) {
 	}
 	for _, subject := range erased {
 		log.SubjectKeyDestroy(ctx, subject)
+	}
+	for i := range f.events {
+		endCredentials(ctx, log, f.records[i].StreamID, f.events[i])
+	}
+	for _, queue := range f.secrets {
+		queue(ctx, log)
 	}
 	for _, command := range f.commands {
 		log.CommandInsert(ctx, command)

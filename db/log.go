@@ -12,10 +12,11 @@ import (
 	"cairn/domain/event"
 )
 
-// Scope narrows a reading of the log. The zero Scope is the whole log; at most one field may be set.
+// Scope narrows a reading of the log. The zero Scope is the whole log; at most one of Space and Topic may be set.
 type Scope struct {
 	Space event.ID
 	Topic event.ID
+	Kinds []string // with Space: only events of these kinds; nil: of all
 }
 
 // Since returns up to limit records after a position, in the order of their positions. Positions become
@@ -27,6 +28,12 @@ func (d *DB) Since(ctx context.Context, after int64, scope Scope, limit int) ([]
 	case !scope.Topic.IsZero():
 		var rows []logq.EventsSinceOfTopicRow
 		rows, err = d.log.EventsSinceOfTopic(ctx, logq.EventsSinceOfTopicParams{TopicID: scope.Topic, After: after, Lim: int32(limit)})
+		for i := range rows {
+			records = append(records, RecordOf(&rows[i].LogEvent, rows[i].Position))
+		}
+	case !scope.Space.IsZero() && scope.Kinds != nil:
+		var rows []logq.EventsSinceOfSpaceKindsRow
+		rows, err = d.log.EventsSinceOfSpaceKinds(ctx, logq.EventsSinceOfSpaceKindsParams{SpaceID: scope.Space, After: after, Kinds: scope.Kinds, Lim: int32(limit)})
 		for i := range rows {
 			records = append(records, RecordOf(&rows[i].LogEvent, rows[i].Position))
 		}

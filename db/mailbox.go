@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"cairn/db/internal/logq"
 	"cairn/domain/event"
 )
 
@@ -24,8 +25,12 @@ type request struct {
 	streams []event.Ref
 	mac     []byte
 	alone   bool // an append that held it among others failed for what it holds
+	secrets secrets
 	reply   chan reply
 }
+
+// secrets queues rows of the vault into the append of a command: what belongs to its events but must never be in one.
+type secrets func(ctx context.Context, log *logq.Queries)
 
 type reply struct {
 	result Result

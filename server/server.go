@@ -21,6 +21,7 @@ import (
 	"cairn/db"
 	"cairn/server/api"
 	"cairn/server/auth"
+	"cairn/server/denial"
 	"cairn/server/gateway"
 	"cairn/server/live"
 	"cairn/server/metrics"
@@ -40,6 +41,8 @@ type Options struct {
 	Limits    auth.Limits // zero: the standard ones
 	Version   string
 	Log       *slog.Logger
+	// DenialMinute is how often refusals are counted together; zero: a minute.
+	DenialMinute time.Duration
 
 	// Metrics, when not nil, is where alone /metrics is, for anybody who reaches it; else it is beside the
 	// other routes, for this machine only. Serve closes it.
@@ -52,6 +55,7 @@ type Server struct {
 	gateway  *gateway.Gateway
 	live     *live.Hub
 	meter    *metrics.Meter
+	denials  *denial.Recorder
 	http     *http.Server
 	draining atomic.Bool
 }
@@ -64,8 +68,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if s.gateway, err = newGateway(o, s.meter.ModelCall); err != nil {
 		return nil, err
 	}
+	s.denials = denial.New(denial.Options{DB: o.DB, Log: o.Log, Minute: o.DenialMinute, Count: s.meter.Denial})
 	signIn := auth.New(o.DB, o.Limits)
-	if s.live, err = live.New(ctx, live.Config{DB: o.DB, Authenticate: watchers{signIn}, Log: o.Log, Lag: s.meter.Lag}); err != nil {
+	if s.live, err = live.New(ctx, live.Config{DB: o.DB, Authenticate: watchers{signIn}, Log: o.Log, Lag: s.meter.Lag, Denied: s.deniedTopic}); err != nil {
 		return nil, err
 	}
 	handler, err := s.routes(signIn)
@@ -81,7 +86,7 @@ func (s *Server) routes(signIn *auth.Auth) (http.Handler, error) {
 	inner := http.NewServeMux()
 	inner.HandleFunc("GET /healthz", s.health)
 	inner.HandleFunc("GET /readyz", s.ready)
-	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Roots: s.options.Roots, Version: s.options.Version, Log: s.options.Log}, inner)
+	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Roots: s.options.Roots, Version: s.options.Version, Log: s.options.Log, Denials: s.denials}, inner)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +134,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	parts.Go(func() { s.keepHouse(beside) })
 	parts.Go(func() { s.live.Run(beside) })
 	parts.Go(func() { s.serveMetrics(beside) })
+	parts.Go(func() { s.denials.Run(beside) })
 	defer parts.Wait()
 	defer leave()
 	select {

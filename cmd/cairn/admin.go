@@ -21,12 +21,13 @@ import (
 func adminCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "admin",
-		Short: "Rare acts of an operator: login codes, after a restore, erasure",
+		Short: "Rare acts of an operator: login codes, disabling accounts, after a restore, erasure",
 		Example: "  cairn admin login ann@example.org --name Ann    a code with which a person signs in, once within an hour\n" +
+			"  cairn admin disable ann@example.org             end her sessions and let her sign in no more\n" +
 			"  cairn admin restored                            after a backup was restored: readers start over\n" +
 			"  cairn admin erase account ID                    destroy the key of a person's data, for ever",
 	}
-	c.AddCommand(adminLogin(g), adminRestored(g), adminErase(g))
+	c.AddCommand(adminLogin(g), adminDisable(g), adminEnable(g), adminRestored(g), adminErase(g))
 	return c
 }
 

@@ -43,6 +43,9 @@ func (g *globals) firstLogin(ctx context.Context, in *installation) (*login, err
 	if err != nil || known {
 		return nil, err
 	}
+	if row, err := d.Read().AccountByID(ctx, l.account); err != nil || row.Disabled {
+		return nil, err
+	}
 	first, err := newLogin(ctx, d, l.account, localEmail)
 	if err != nil {
 		return nil, err
@@ -99,6 +102,9 @@ func adminLogin(g *globals) *cobra.Command {
 				email := auth.NormalEmail(args[0])
 				id, err := accountWith(ctx, d, email, name)
 				if err != nil {
+					return err
+				}
+				if err := requireEnabled(ctx, d, id, email); err != nil {
 					return err
 				}
 				made, err := newLogin(ctx, d, id, email)

@@ -64,3 +64,32 @@ func signIn(t *testing.T, url string, way login, want int) {
 		t.Errorf("login as %s answered %d, want %d", way.Email, response.StatusCode, want)
 	}
 }
+
+// TestDisable ends the sessions of an account and its way in, and gives it back.
+func TestDisable(t *testing.T) {
+	data := installationDir(t)
+	first := up(t, data)
+	made := cairn(t, "", "admin", "login", "ann@example.test", "--name", "Ann", "--data", data, "--output", "json").want(t, exitDone)
+	var way login
+	if err := json.Unmarshal([]byte(made.stdout), &way); err != nil {
+		t.Fatal(err)
+	}
+	cairn(t, "", "admin", "disable", "nobody@example.test", "--data", data).want(t, exitUsage)
+	disabled := cairn(t, "", "admin", "disable", "Ann@example.test", "--data", data, "--output", "json").want(t, exitDone)
+	if !strings.Contains(disabled.stdout, `"disabled":true`) || !strings.Contains(disabled.stdout, `"email":"ann@example.test"`) {
+		t.Errorf("admin disable printed %q", disabled.stdout)
+	}
+	signIn(t, first.url, way, http.StatusUnauthorized)
+	cairn(t, "", "admin", "login", "ann@example.test", "--data", data).want(t, exitConflict)
+	enabled := cairn(t, "", "admin", "enable", "ann@example.test", "--data", data).want(t, exitDone)
+	if enabled.stdout != "ann@example.test is enabled\n" {
+		t.Errorf("admin enable printed %q", enabled.stdout)
+	}
+	signIn(t, first.url, way, http.StatusUnauthorized) // its codes have ended too
+	made = cairn(t, "", "admin", "login", "ann@example.test", "--data", data, "--output", "json").want(t, exitDone)
+	if err := json.Unmarshal([]byte(made.stdout), &way); err != nil {
+		t.Fatal(err)
+	}
+	signIn(t, first.url, way, http.StatusOK)
+	first.interrupt(t)
+}

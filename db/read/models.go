@@ -19,6 +19,7 @@ type Account struct {
 	Erased      bool
 	OpenedAt    time.Time
 	Version     int64
+	Disabled    bool
 }
 
 type Agent struct {

@@ -13,7 +13,7 @@ import (
 )
 
 const accountByID = `-- name: AccountByID :one
-SELECT id, account_kind, email, name, erased, opened_at, version FROM account WHERE id = $1
+SELECT id, account_kind, email, name, erased, opened_at, version, disabled FROM account WHERE id = $1
 `
 
 func (q *Queries) AccountByID(ctx context.Context, id event.ID) (Account, error) {
@@ -27,6 +27,7 @@ func (q *Queries) AccountByID(ctx context.Context, id event.ID) (Account, error)
 		&i.Erased,
 		&i.OpenedAt,
 		&i.Version,
+		&i.Disabled,
 	)
 	return i, err
 }
@@ -175,6 +176,30 @@ func (q *Queries) SpaceRole(ctx context.Context, arg SpaceRoleParams) (string, e
 	var role string
 	err := row.Scan(&role)
 	return role, err
+}
+
+const streamOwner = `-- name: StreamOwner :one
+SELECT s.space_id, m.role FROM log.stream s
+LEFT JOIN membership m ON m.space_id = s.space_id AND m.account_id = $1
+WHERE s.id = $2 AND s.space_id <> '00000000-0000-0000-0000-000000000000'
+`
+
+type StreamOwnerParams struct {
+	AccountID event.ID
+	ID        event.ID
+}
+
+type StreamOwnerRow struct {
+	SpaceID event.ID
+	Role    *string
+}
+
+// The space that owns a stream, and the account's role in it; null for strangers. No row for what belongs to no space.
+func (q *Queries) StreamOwner(ctx context.Context, arg StreamOwnerParams) (StreamOwnerRow, error) {
+	row := q.db.QueryRow(ctx, streamOwner, arg.AccountID, arg.ID)
+	var i StreamOwnerRow
+	err := row.Scan(&i.SpaceID, &i.Role)
+	return i, err
 }
 
 const topicAccess = `-- name: TopicAccess :one

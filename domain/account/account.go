@@ -1,7 +1,11 @@
 // Package account is a person or a service that acts: who one is, not what one may do (that is a
 // membership in a space).
 //
-//	(none) --opened--> open --erased--> erased
+//	(none) --opened--> open --disabled--> disabled --enabled--> open
+//	                    \--------erased-----/--> erased
+//
+// A disabled account cannot sign in, and its sessions have ended; what it owns and where it is a member stays. The
+// secrets of signing in are never here: the account's stream says that a session was opened, and no more of it.
 //
 // E-mail and name are sealed under the account's own key; destroying it erases them everywhere.
 // It may import the standard library, domain/event, domain/fault, domain/check and domain/claim.
@@ -25,6 +29,7 @@ const (
 type State struct {
 	Opened      bool         `json:"opened"`
 	Erased      bool         `json:"erased"`
+	Disabled    bool         `json:"disabled"`
 	AccountKind string       `json:"account_kind"`
 	Email       event.Sealed `json:"email"`
 	Name        event.Sealed `json:"name"`
@@ -34,6 +39,9 @@ type State struct {
 // Active reports whether the account exists and was not erased.
 func (s State) Active() bool { return s.Opened && !s.Erased }
 
+// MaySignIn reports whether sessions of the account can be.
+func (s State) MaySignIn() bool { return s.Active() && !s.Disabled }
+
 // Stream names an account. Accounts belong to no space.
 func Stream(id event.ID) event.Ref { return event.Ref{Kind: Kind, ID: id, Topic: id} }
 
@@ -42,8 +50,12 @@ func owner(id event.ID) claim.Owner { return claim.Owner{Kind: Kind, ID: id} }
 // Aggregate describes the noun to the registry.
 func Aggregate() event.Aggregate {
 	return event.Aggregate{
-		Kind:    Kind,
-		Events:  []event.Definition{event.Define[Opened](), event.Define[Erased]()},
+		Kind: Kind,
+		Events: []event.Definition{
+			event.Define[Opened](), event.Define[Erased](), event.Define[Disabled](), event.Define[Enabled](),
+			event.Define[SessionOpened](), event.Define[SessionRevoked](), event.Define[PasswordChanged](),
+			event.Define[ActionDenied](), event.Define[DenialsCounted](),
+		},
 		Initial: func() any { return State{} },
 		Evolve:  func(state any, e event.Event) any { s, _ := state.(State); return Evolve(s, e) },
 	}

@@ -10,6 +10,10 @@ func Evolve(s State, e event.Event) State {
 			return s
 		}
 		return State{Opened: true, AccountKind: e.AccountKind, Email: e.Email, Name: e.Name, Claim: e.Claim}
+	case Disabled:
+		s.Disabled = s.Opened
+	case Enabled:
+		s.Disabled = false
 	case Erased:
 		s.Erased = s.Opened
 		s.Email, s.Name = event.Sealed{}, event.Sealed{}

@@ -29,6 +29,13 @@ func Commands() []event.Command {
 	return []event.Command{
 		account.Open{},
 		account.Erase{},
+		account.Disable{},
+		account.Enable{},
+		account.OpenSession{},
+		account.RevokeSession{},
+		account.ChangePassword{},
+		account.RecordDenial{},
+		account.CountDenials{},
 		space.Create{},
 		space.AddMember{},
 		space.ChangeRole{},

@@ -133,7 +133,7 @@ func (g gen) command() event.Command {
 func (g gen) tenancy() event.Command {
 	n := g.one("n", 4)
 	s := g.pick("space", 3)
-	switch g.one("command", 7) {
+	switch g.one("command", 8) {
 	case 0:
 		return account.Open{Account: id("account", n), AccountKind: "service", Email: "s@example.org", DisplayName: "S", EmailMAC: mac("email", g.one("mac", 5))}
 	case 1:
@@ -146,11 +146,33 @@ func (g gen) tenancy() event.Command {
 		return space.ChangeRole{Space: s, Account: id("account", n), Role: g.role()}
 	case 5:
 		return space.RemoveMember{Space: s, Account: id("account", n)}
+	case 6:
+		return g.access(id("account", n))
 	}
 	if g.one("erase a space", 4) > 0 {
 		return space.AddMember{Space: s, Account: id("account", n), Role: g.role()}
 	}
 	return space.Erase{Space: s, Claim: g.w.state(space.Stream(s)).(space.State).Claim}
+}
+
+// access draws what an account's stream says of signing in and of refusals.
+func (g gen) access(a event.ID) event.Command {
+	session := g.pick("session", 2)
+	switch g.one("command", 8) {
+	case 0:
+		return account.Disable{Account: a}
+	case 1, 2:
+		return account.Enable{Account: a}
+	case 3:
+		return account.OpenSession{Account: a, Session: session, Method: account.MethodCode}
+	case 4:
+		return account.RevokeSession{Account: a, Session: session, Reason: account.ReasonLogout}
+	case 5:
+		return account.ChangePassword{Account: a, Session: session}
+	case 6:
+		return account.RecordDenial{Account: a, Route: "GET /api/v1/me", Rule: "role_too_low", Target: &session}
+	}
+	return account.CountDenials{Account: a, Denials: int64(g.one("denials", 3)), Since: g.w.now}
 }
 
 func (g gen) authoring() event.Command {

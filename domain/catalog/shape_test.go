@@ -30,12 +30,15 @@ var plainStrings = map[string]string{
 	"run.sandbox_prepared.cgroup":         "operator data: made by the worker",
 	"run.sandbox_prepared.upper":          "operator data: made by the worker",
 	"run.sandbox_prepared.report":         "facts about the kernel, made by the worker",
+	"account.session_revoked.reason":      "a code of a closed list",
+	"account.action_denied.route":         "a pattern of the interface, never the path that was asked for",
+	"account.action_denied.rule":          "a code of a closed list",
 	"run.cancel_requested.reason":         "a code of a closed list",
 }
 
 // codes are names of fields whose rules allow nothing but a short code, name or host.
 var codes = []string{
-	"account_kind", "backend", "blob", "call", "claim_kind", "code", "finish", "grade", "host", "id", "kind", "media_type", "model",
+	"account_kind", "backend", "blob", "call", "claim_kind", "code", "finish", "grade", "host", "id", "kind", "media_type", "method", "model",
 	"outcome", "owner_kind", "queue", "role", "root", "tool", "tools[]", "worker",
 }
 

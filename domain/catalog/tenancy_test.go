@@ -27,6 +27,29 @@ func TestClaimsFollowTheirOwners(t *testing.T) {
 	}
 }
 
+// TestDisabledAccounts tries everything that a disabled account must not get.
+func TestDisabledAccounts(t *testing.T) {
+	d := newDesk(t)
+	a, s := id("account", 0), id("session", 0)
+	in := account.OpenSession{Account: a, Session: s, Method: account.MethodPassword}
+	d.refused("account_operator_only", owner, account.Disable{Account: a})
+	d.refused("account_operator_only", owner, account.Enable{Account: a})
+	d.refused("account_not_found", event.AccountActor(id("account", 1)), account.Disable{Account: a})
+	d.refused("account_not_found", event.System, account.Disable{Account: id("nobody", 0)})
+	d.refused("account_not_found", event.AccountActor(id("account", 1)), in)
+	d.w.must(owner, in)
+	d.w.must(event.System, account.Disable{Account: a})
+	d.w.must(event.System, account.Disable{Account: a})
+	d.refused("account_disabled", owner, in)
+	d.refused("account_disabled", owner, account.ChangePassword{Account: a, Session: s})
+	d.w.must(event.System, account.RecordDenial{Account: a, Route: "POST /api/v1/login", Rule: "login_refused"})
+	d.w.must(event.System, account.Enable{Account: a})
+	d.w.must(owner, in)
+	d.w.must(event.System, account.Erase{Account: a, Claim: claim.Stream(mac("email", 0)).ID})
+	d.refused("account_not_found", event.System, account.Disable{Account: a})
+	d.refused("account_not_found", event.System, in)
+}
+
 func TestEmails(t *testing.T) {
 	d := newDesk(t)
 	for _, email := range []string{"", "a", "a@", "@b", "a@b@c", "a b@c", " a@b", "a@b\n", "a\x00@b", strings.Repeat("a", 250) + "@b.cd", "a@\xff"} {

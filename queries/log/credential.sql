@@ -1,4 +1,4 @@
--- Credentials. Only hashes are stored, and nothing of them is ever an event.
+-- Credentials. Only hashes are stored, and not even those are ever in an event.
 
 -- name: CredentialInsert :exec
 INSERT INTO vault.credential (id, account_id, kind, hash, method, client, used_at, expires_at)
@@ -30,7 +30,10 @@ SELECT * FROM vault.credential WHERE kind = 'session' AND hash = @hash AND expir
 UPDATE vault.credential SET used_at = now(), expires_at = now() + make_interval(secs => @seconds::float8)
 WHERE id = @id AND kind = 'session' AND used_at < now() - interval '1 minute';
 
--- name: CredentialSessionForget :execrows
+-- name: CredentialSessionExists :one
+SELECT EXISTS (SELECT FROM vault.credential WHERE id = @id AND account_id = @account_id AND kind = 'session' AND expires_at > now());
+
+-- name: CredentialSessionForget :exec
 DELETE FROM vault.credential WHERE id = @id AND account_id = @account_id AND kind = 'session';
 
 -- name: CredentialSessionTrim :exec

@@ -41,3 +41,10 @@ SELECT log_id, incarnation, (SELECT last FROM log.log_head)::bigint AS head FROM
 SELECT p.position, sqlc.embed(e)
 FROM log.event e JOIN log.log_position p ON p.event_id = e.id
 WHERE e.stream_id = @stream_id AND p.position > @after ORDER BY e.version LIMIT @lim;
+
+-- name: EventsSinceOfSpaceKinds :many
+-- Only some kinds of a space: walks the index on (space_id, position) until the limit is reached.
+SELECT p.position, sqlc.embed(e)
+FROM log.log_position p JOIN log.event e ON e.id = p.event_id
+WHERE p.space_id = @space_id AND p.position > @after AND e.kind = ANY(@kinds::text[])
+ORDER BY p.position LIMIT @lim;

@@ -28,3 +28,9 @@ FROM log.stream s
 LEFT JOIN space sp ON sp.id = s.space_id
 LEFT JOIN membership m ON m.space_id = s.space_id AND m.account_id = @account_id
 WHERE s.id = @topic AND s.topic_id = s.id;
+
+-- name: StreamOwner :one
+-- The space that owns a stream, and the account's role in it; null for strangers. No row for what belongs to no space.
+SELECT s.space_id, m.role FROM log.stream s
+LEFT JOIN membership m ON m.space_id = s.space_id AND m.account_id = @account_id
+WHERE s.id = @id AND s.space_id <> '00000000-0000-0000-0000-000000000000';

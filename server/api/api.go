@@ -6,7 +6,7 @@
 // Reads come from the projections, and the log where it is asked for; the only writes are commands with the
 // account as the actor, and credentials. Every refusal is a problem of RFC 9457 with a stable code.
 //
-// It may import db, domain, server/auth, huma and the standard library.
+// It may import db, domain, server/auth, server/denial, huma and the standard library.
 package api
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"cairn/db"
 	"cairn/server/auth"
+	"cairn/server/denial"
 )
 
 // Prefix is where the routes are.
@@ -36,6 +37,7 @@ type Options struct {
 	Roots   []string // names of folders that runs may start from; workers know where they are
 	Version string   // of Cairn
 	Log     *slog.Logger
+	Denials *denial.Recorder // nil: refusals are not recorded
 }
 
 // API is the interface.

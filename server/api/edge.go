@@ -27,6 +27,8 @@ type call struct {
 	id      string
 	request *http.Request
 	session *db.Session // nil: nobody signed in
+	named   event.ID    // the account that a refused login was for
+	problem *Problem    // the refusal that was answered
 	log     *slog.Logger
 }
 
@@ -57,6 +59,7 @@ func (a *API) chain() http.Handler {
 		w.Header().Set("X-Request-Id", c.id)
 		defer a.recovered(w, r)
 		routed.ServeHTTP(w, r)
+		a.noteDenial(r, c)
 	})
 }
 

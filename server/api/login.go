@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
+	domain "cairn/domain/account"
 	"cairn/domain/event"
 	"cairn/domain/fault"
 	"cairn/server/auth"
@@ -51,11 +53,14 @@ func (a *API) login(ctx context.Context, in *loginIn) (*loginOut, error) {
 		Email: in.Body.Email, Code: in.Body.Code, Password: in.Body.Password, Address: c.request.RemoteAddr, Client: c.request.UserAgent(),
 	})
 	if err != nil {
+		if no, ok := errors.AsType[*auth.Refused](err); ok {
+			c.named = no.Account
+		}
 		return nil, err
 	}
 	// Whoever signs in again in one browser leaves no second session behind.
 	if c.session != nil && c.session.Account == session.Account {
-		if _, err := a.DB.ForgetSession(ctx, c.session.Account, c.session.ID); err != nil {
+		if _, err := a.DB.RevokeSession(ctx, c.session.Account, c.session.ID, domain.ReasonReplaced); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +73,7 @@ func (a *API) login(ctx context.Context, in *loginIn) (*loginOut, error) {
 
 func (a *API) logout(ctx context.Context, _ *struct{}) (*logoutOut, error) {
 	c := callOf(ctx)
-	if _, err := a.DB.ForgetSession(ctx, c.session.Account, c.session.ID); err != nil {
+	if _, err := a.DB.RevokeSession(ctx, c.session.Account, c.session.ID, domain.ReasonLogout); err != nil {
 		return nil, err
 	}
 	return &logoutOut{SetCookie: *auth.ClearCookie(c.request)}, nil

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"cairn/db/dbtest"
+	"cairn/domain/account"
 	"cairn/domain/event"
 	"cairn/domain/space"
 )
@@ -13,50 +15,50 @@ import (
 // matrix says what everyone gets from every route. A route that is not here fails the test, and so does a line
 // without a route.
 const matrix = `
-operation             anonymous stranger member auditor admin owner expired revoked erased
-agent-create          401       404      201    403     201   201   401     401     401
-agent-get             401       404      200    200     200   200   401     401     401
-agent-list            401       404      200    200     200   200   401     401     401
-agent-revise          401       404      200    403     200   200   401     401     401
-agent-revision-list   401       404      200    200     200   200   401     401     401
-conversation-get      401       404      200    200     200   200   401     401     401
-conversation-list     401       404      200    200     200   200   401     401     401
-conversation-open     401       404      201    403     201   201   401     401     401
-event-list            401       404      200    200     200   200   401     401     401
-file-content          401       404      200    200     200   200   401     401     401
-file-get              401       404      200    200     200   200   401     401     401
-file-list             401       404      200    200     200   200   401     401     401
-file-remove           401       404      204    403     204   204   401     401     401
-file-upload           401       404      201    403     201   201   401     401     401
-login                 200       200      200    200     200   200   200     200     200
-logout                401       204      204    204     204   204   401     401     401
-me                    401       200      200    200     200   200   401     401     401
-me-password           401       204      204    204     204   204   401     401     401
-me-session-list       401       200      200    200     200   200   401     401     401
-me-session-revoke     401       204      204    204     204   204   401     401     401
-membership-add        401       404      403    403     201   201   401     401     401
-membership-change     401       404      403    403     200   200   401     401     401
-membership-list       401       404      200    200     200   200   401     401     401
-membership-remove     401       404      403    403     204   204   401     401     401
-message-list          401       404      200    200     200   200   401     401     401
-message-post          401       404      202    403     202   202   401     401     401
-model-list            401       200      200    200     200   200   401     401     401
-run-boundary          401       404      200    200     200   200   401     401     401
-run-cancel            401       404      200    403     200   200   401     401     401
-run-change-diff       401       404      404    404     404   404   401     401     401
-run-change-list       401       404      200    200     200   200   401     401     401
-run-event-list        401       404      200    200     200   200   401     401     401
-run-get               401       404      200    200     200   200   401     401     401
-run-retry             401       404      202    403     202   202   401     401     401
-source-list           401       404      200    200     200   200   401     401     401
-space-create          401       201      201    201     201   201   401     401     401
-space-list            401       200      200    200     200   200   401     401     401
-task-cancel           401       404      200    403     200   200   401     401     401
-task-get              401       404      200    200     200   200   401     401     401
-task-list             401       404      200    200     200   200   401     401     401
-task-open             401       404      202    403     202   202   401     401     401
-task-run-list         401       404      200    200     200   200   401     401     401
-task-run-start        401       404      202    403     202   202   401     401     401
+operation             anonymous stranger member auditor admin owner expired revoked erased disabled
+agent-create          401       404      201    403     201   201   401     401     401     401
+agent-get             401       404      200    200     200   200   401     401     401     401
+agent-list            401       404      200    200     200   200   401     401     401     401
+agent-revise          401       404      200    403     200   200   401     401     401     401
+agent-revision-list   401       404      200    200     200   200   401     401     401     401
+conversation-get      401       404      200    200     200   200   401     401     401     401
+conversation-list     401       404      200    200     200   200   401     401     401     401
+conversation-open     401       404      201    403     201   201   401     401     401     401
+event-list            401       404      200    200     200   200   401     401     401     401
+file-content          401       404      200    200     200   200   401     401     401     401
+file-get              401       404      200    200     200   200   401     401     401     401
+file-list             401       404      200    200     200   200   401     401     401     401
+file-remove           401       404      204    403     204   204   401     401     401     401
+file-upload           401       404      201    403     201   201   401     401     401     401
+login                 200       200      200    200     200   200   200     200     200     200
+logout                401       204      204    204     204   204   401     401     401     401
+me                    401       200      200    200     200   200   401     401     401     401
+me-password           401       204      204    204     204   204   401     401     401     401
+me-session-list       401       200      200    200     200   200   401     401     401     401
+me-session-revoke     401       204      204    204     204   204   401     401     401     401
+membership-add        401       404      403    403     201   201   401     401     401     401
+membership-change     401       404      403    403     200   200   401     401     401     401
+membership-list       401       404      200    200     200   200   401     401     401     401
+membership-remove     401       404      403    403     204   204   401     401     401     401
+message-list          401       404      200    200     200   200   401     401     401     401
+message-post          401       404      202    403     202   202   401     401     401     401
+model-list            401       200      200    200     200   200   401     401     401     401
+run-boundary          401       404      200    200     200   200   401     401     401     401
+run-cancel            401       404      200    403     200   200   401     401     401     401
+run-change-diff       401       404      404    404     404   404   401     401     401     401
+run-change-list       401       404      200    200     200   200   401     401     401     401
+run-event-list        401       404      200    200     200   200   401     401     401     401
+run-get               401       404      200    200     200   200   401     401     401     401
+run-retry             401       404      202    403     202   202   401     401     401     401
+source-list           401       404      200    200     200   200   401     401     401     401
+space-create          401       201      201    201     201   201   401     401     401     401
+space-list            401       200      200    200     200   200   401     401     401     401
+task-cancel           401       404      200    403     200   200   401     401     401     401
+task-get              401       404      200    200     200   200   401     401     401     401
+task-list             401       404      200    200     200   200   401     401     401     401
+task-open             401       404      202    403     202   202   401     401     401     401
+task-run-list         401       404      200    200     200   200   401     401     401     401
+task-run-start        401       404      202    403     202   202   401     401     401     401
 `
 
 // TestAuthorisation sends every route of the document as everyone. What is refused leaves nothing in the log.
@@ -79,9 +81,14 @@ func TestAuthorisation(t *testing.T) {
 		}
 		for i, role := range who {
 			want, _ := strconv.Atoi(row[i])
-			at := w.target(t, op, cast.accounts[role])
+			whose := cast.accounts[role]
+			if role == "anonymous" || role == "erased" || role == "disabled" { // can have no session to end
+				whose = w.team.Account
+			}
+			at := w.target(t, op, whose)
+			caller := cast.caller(t, role)
 			before := w.events(t)
-			got := op.do(cast.caller(t, role), at)
+			got := op.do(caller, at)
 			if got.status != want {
 				t.Errorf("%s as %s answered %d, want %d: %.300s", op.OperationID, role, got.status, want, got.body)
 			}
@@ -105,6 +112,7 @@ func TestAuthorisation(t *testing.T) {
 type cast struct {
 	w        *world
 	accounts map[string]event.ID
+	erased   *person // signed in before
 }
 
 func newCast(t *testing.T, w *world) *cast {
@@ -115,7 +123,9 @@ func newCast(t *testing.T, w *world) *cast {
 	}
 	c.accounts["stranger"] = w.opened(t)
 	c.accounts["erased"] = w.joined(t, space.Admin)
+	c.erased, _ = w.session(t, c.accounts["erased"], time.Hour)
 	w.erase(t, c.accounts["erased"])
+	c.accounts["disabled"] = w.joined(t, space.Admin)
 	return c
 }
 
@@ -125,15 +135,24 @@ func (c *cast) caller(t *testing.T, role string) *person {
 	if role == "anonymous" {
 		return c.w.stranger(t)
 	}
+	if role == "erased" {
+		return c.erased
+	}
 	life := time.Hour
 	if role == "expired" {
 		life = -time.Second
 	}
+	if role == "disabled" { // again: it was opened before it was disabled
+		dbtest.Must(t, c.w.db, event.System, account.Enable{Account: c.accounts[role]})
+	}
 	p, s := c.w.session(t, c.accounts[role], life)
 	if role == "revoked" {
-		if was, err := c.w.db.ForgetSession(t.Context(), s.Account, s.ID); err != nil || !was {
+		if was, err := c.w.db.RevokeSession(t.Context(), s.Account, s.ID, account.ReasonRevoked); err != nil || !was {
 			t.Fatalf("revoke: %v %v", was, err)
 		}
+	}
+	if role == "disabled" {
+		dbtest.Must(t, c.w.db, event.System, account.Disable{Account: s.Account})
 	}
 	return p
 }

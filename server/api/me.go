@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/db"
+	domain "cairn/domain/account"
 	"cairn/domain/event"
 )
 
@@ -92,7 +93,7 @@ func (a *API) sessions(ctx context.Context, in *PageIn) (*answer[List[Session]],
 }
 
 func (a *API) revoke(ctx context.Context, in *sessionIn) (*struct{}, error) {
-	was, err := a.DB.ForgetSession(ctx, account(ctx), in.Session)
+	was, err := a.DB.RevokeSession(ctx, account(ctx), in.Session, domain.ReasonRevoked)
 	if err == nil && !was {
 		err = missing("session", in.Session)
 	}

@@ -72,7 +72,9 @@ func newProblem(ctx context.Context, status int, code, detail string) *Problem {
 	if code == "" {
 		code = "error_" + strconv.Itoa(status)
 	}
-	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code, RequestID: callOf(ctx).id}
+	c := callOf(ctx)
+	c.problem = &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code, RequestID: c.id}
+	return c.problem
 }
 
 // problemOf turns whatever went wrong into the one form. What is nobody's business goes to the log instead.

@@ -3,7 +3,7 @@
 //
 //	code (one hour, once) ----\
 //	                           login --> session (30 days after its last use) --> ended
-//	password (argon2id) ------/                                    by logout, revocation or a new password
+//	password (argon2id) ------/          by logout, revocation, a new password, or when the account is disabled
 //
 // A session is a random token of 256 bits in a cookie. The vault keeps its SHA-256 and nothing else of it; no
 // secret is ever in an event, in a URL or in a log line. A wrong address, a wrong password and a wrong code get
@@ -60,8 +60,24 @@ type Attempt struct {
 	Client                string // User-Agent
 }
 
-// errWrong is the one answer to everything that does not sign in.
+// errWrong says no more than that.
 var errWrong = fault.New(fault.Denied, "login_refused", "e-mail, code and password do not belong together, or the code was used or is older than an hour: check them, or ask the operator for a new code")
+
+// Refused is the one answer to everything that does not sign in, with what is for the records alone.
+type Refused struct {
+	*fault.Fault
+	Account event.ID // that holds the address
+}
+
+// Unwrap gives the fault to those who only know faults.
+func (r *Refused) Unwrap() error { return r.Fault }
+
+func refused(id event.ID) error {
+	if id.IsZero() {
+		return errWrong
+	}
+	return &Refused{Fault: errWrong, Account: id}
+}
 
 // Login answers a new session and the token for its cookie. A token that the caller brought along is never
 // taken over: nobody can plant a session that another person then signs in to.
@@ -86,9 +102,13 @@ func (a *Auth) Login(ctx context.Context, try Attempt) (db.Session, string, erro
 		return db.Session{}, "", err
 	}
 	if !right {
-		return db.Session{}, "", errWrong
+		return db.Session{}, "", refused(id)
 	}
-	return a.open(ctx, id, method, try.Client)
+	session, token, err := a.open(ctx, id, method, try.Client)
+	if fault.HasCode(err, "account_disabled") || fault.HasCode(err, "account_not_found") {
+		err = refused(id) // nobody learns that a credential was right
+	}
+	return session, token, err
 }
 
 func (a *Auth) open(ctx context.Context, id event.ID, method, client string) (db.Session, string, error) {
@@ -132,7 +152,7 @@ func (a *Auth) Session(r *http.Request) (*db.Session, error) {
 		return nil, nil
 	}
 	row, err := a.db.Read().AccountByID(r.Context(), s.Account)
-	if db.IsNotFound(err) || err == nil && row.Erased {
+	if db.IsNotFound(err) || err == nil && (row.Erased || row.Disabled) {
 		return nil, nil
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"cairn/domain/claim"
 	"cairn/domain/event"
 	"cairn/domain/fault"
+	"cairn/domain/space"
 )
 
 // Principal is who a socket belongs to.
@@ -31,7 +32,7 @@ type Authenticator interface {
 // Authorizer says whether a principal may watch a topic, and which space owns it: the zero id for none. A
 // fault of the kind not_found or denied is the answer "no"; every other error that it could not be checked now.
 type Authorizer interface {
-	Allowed(ctx context.Context, p Principal, topic event.ID) (space event.ID, err error)
+	Allowed(ctx context.Context, p Principal, topic Topic) (space event.ID, err error)
 }
 
 // Members lets the members of a space watch all its topics, in every role, and an account its own topic.
@@ -40,23 +41,25 @@ type Members struct {
 }
 
 // Allowed implements Authorizer.
-func (m Members) Allowed(ctx context.Context, p Principal, topic event.ID) (event.ID, error) {
-	row, err := m.Read.TopicAccess(ctx, read.TopicAccessParams{AccountID: p.Account, Topic: topic})
+func (m Members) Allowed(ctx context.Context, p Principal, topic Topic) (event.ID, error) {
+	row, err := m.Read.TopicAccess(ctx, read.TopicAccessParams{AccountID: p.Account, Topic: topic.ID})
 	switch {
 	case db.IsNotFound(err):
 		return event.ID{}, unknownTopic(topic)
 	case err != nil:
 		return event.ID{}, err
-	case row.Kind == account.Kind && topic == p.Account:
+	case row.Kind == account.Kind && topic == Topic{ID: p.Account}:
 		return event.ID{}, nil
 	case row.Kind == account.Kind, row.Kind == claim.Kind, row.SpaceID.IsZero(), row.Role == nil, row.Erased == nil, *row.Erased:
+		return event.ID{}, unknownTopic(topic)
+	case topic.Activity && row.Kind != space.Kind:
 		return event.ID{}, unknownTopic(topic)
 	}
 	return row.SpaceID, nil
 }
 
 // unknownTopic is the same for topics that do not exist and for those of others.
-func unknownTopic(topic event.ID) error {
+func unknownTopic(topic Topic) error {
 	return fault.New(fault.NotFound, "topic_not_found", "there is no topic %s that you may watch", topic)
 }
 

@@ -36,7 +36,7 @@ type conn struct {
 	wrote   atomic.Int64 // when the last message was written
 	pinging atomic.Bool
 
-	subs map[event.ID]*sub // of the writer alone
+	subs map[Topic]*sub // of the writer alone
 
 	mu         sync.Mutex
 	cause      *closing
@@ -64,7 +64,7 @@ func (h *Hub) accept(w http.ResponseWriter, r *http.Request) (*conn, error) {
 	}
 	ws.SetReadLimit(maxMessage)
 	c := &conn{
-		hub: h, ws: ws, credential: credential(r, ""), done: make(chan struct{}), wake: make(chan struct{}, 1), subs: map[event.ID]*sub{},
+		hub: h, ws: ws, credential: credential(r, ""), done: make(chan struct{}), wake: make(chan struct{}, 1), subs: map[Topic]*sub{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil

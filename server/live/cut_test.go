@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"cairn/domain/event"
 	"cairn/server/live"
 )
 
@@ -47,7 +46,7 @@ type watcher struct {
 }
 
 // follow reads until it has the last position. It cuts its own socket at random points, cuts times.
-func (w *watcher) follow(t *testing.T, f *fleet, prefer int, topic event.ID, cuts int, rng *rand.Rand, target *atomic.Int64) error {
+func (w *watcher) follow(t *testing.T, f *fleet, prefer int, topic any, cuts int, rng *rand.Rand, target *atomic.Int64) error {
 	for done := false; !done; {
 		c, err := tryDial(t, f.at(prefer), "owner")
 		if err != nil {

@@ -41,11 +41,12 @@ func (h *Hub) say(d db.Delta) {
 	if !w.hear(d) {
 		return
 	}
-	watched := h.topics[d.Topic]
+	topic := Topic{ID: d.Topic}
+	watched := h.topics[topic]
 	if watched == nil {
 		return
 	}
-	text := encode(deltaFrame{"delta", d.Topic, d.Run, d.Epoch, d.Step, d.Attempt, d.Seq, d.Seq, d.Text})
+	text := encode(deltaFrame{"delta", topic, d.Run, d.Epoch, d.Step, d.Attempt, d.Seq, d.Seq, d.Text})
 	for s := range watched.subs {
 		s.conn.deliverDelta(s, text)
 	}
@@ -119,12 +120,12 @@ func (h *Hub) prune() {
 }
 
 // spoken answers the frames that bring a newcomer up to what the runs of the topic are saying.
-func (h *Hub) spoken(topic event.ID) [][]byte {
+func (h *Hub) spoken(topic Topic) [][]byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var frames [][]byte
 	for _, w := range h.words {
-		if w.whole && w.at.Topic == topic {
+		if w.whole && topic == (Topic{ID: w.at.Topic}) {
 			frames = append(frames, encode(deltaFrame{"delta", topic, w.at.Run, w.at.Epoch, w.at.Step, w.at.Attempt, 0, w.at.Seq, w.text}))
 		}
 	}

@@ -74,14 +74,16 @@ func pause(ctx context.Context, d time.Duration) {
 func (h *Hub) dispatch(ctx context.Context, records []event.Record) {
 	encoded := h.encode(ctx, records)
 	h.mu.Lock()
-	pending := map[event.ID][]frame{}
+	pending := map[Topic][]frame{}
 	for i := range records {
 		r := &records[i]
 		if concerns(r) { // whoever it may shut out is asked about before it is handed out, not a moment after
 			h.hand(pending)
 			h.reconsider(r)
 		}
-		h.place(r, encoded[i], pending)
+		for _, t := range topicsOf(r) {
+			h.place(r, t, encoded[placed{i, t.Activity}], pending)
+		}
 		h.settle(r)
 	}
 	h.hand(pending)
@@ -99,25 +101,33 @@ func (h *Hub) dispatch(ctx context.Context, records []event.Record) {
 	pause(ctx, tick)
 }
 
+// placed names one frame of a batch: that of its record i.
+type placed struct {
+	i        int
+	activity bool
+}
+
 // encode serialises the records whose topics are watched, outside the lock: opening one may ask for a key.
-func (h *Hub) encode(ctx context.Context, records []event.Record) []frame {
-	wanted := make([]bool, len(records))
+func (h *Hub) encode(ctx context.Context, records []event.Record) map[placed]frame {
+	var wanted []placed
 	h.mu.Lock()
 	for i := range records {
-		_, wanted[i] = h.topics[records[i].TopicID]
+		for _, t := range topicsOf(&records[i]) {
+			if h.topics[t] != nil {
+				wanted = append(wanted, placed{i, t.Activity})
+			}
+		}
 	}
 	h.mu.Unlock()
-	encoded := make([]frame, len(records))
-	for i := range records {
-		if !wanted[i] {
-			continue
-		}
-		one, fresh, err := h.frames.of(ctx, &records[i])
+	encoded := make(map[placed]frame, len(wanted))
+	for _, p := range wanted {
+		r := &records[p.i]
+		one, fresh, err := h.frames.of(ctx, r, topicOf(r, p.activity))
 		if err != nil {
-			h.Log.Warn("an event cannot be shown", "position", records[i].Position, "kind", records[i].Kind, "error", err)
+			h.Log.Warn("an event cannot be shown", "position", r.Position, "kind", r.Kind, "error", err)
 			continue
 		}
-		encoded[i] = one
+		encoded[p] = one
 		if fresh {
 			h.stats.encoded.Add(1)
 		}
@@ -125,16 +135,16 @@ func (h *Hub) encode(ctx context.Context, records []event.Record) []frame {
 	return encoded
 }
 
-// place puts a record's frame with those of its topic. When it has none (it could not be encoded, or somebody
+// place puts a record's frame with those of a topic. When it has none (it could not be encoded, or somebody
 // began to watch just now), those who are live read the log instead, if they do not have it already.
-func (h *Hub) place(r *event.Record, one frame, pending map[event.ID][]frame) {
-	watched := h.topics[r.TopicID]
+func (h *Hub) place(r *event.Record, t Topic, one frame, pending map[Topic][]frame) {
+	watched := h.topics[t]
 	if watched == nil {
 		return
 	}
 	watched.last = r.Position
 	if one.text != nil {
-		pending[r.TopicID] = append(pending[r.TopicID], one)
+		pending[t] = append(pending[t], one)
 		return
 	}
 	for s := range watched.subs {
@@ -143,7 +153,7 @@ func (h *Hub) place(r *event.Record, one frame, pending map[event.ID][]frame) {
 }
 
 // hand queues what is pending, and empties it.
-func (h *Hub) hand(pending map[event.ID][]frame) {
+func (h *Hub) hand(pending map[Topic][]frame) {
 	for id, frames := range pending {
 		for s := range h.topics[id].subs {
 			s.conn.deliver(s, frames)
@@ -158,6 +168,16 @@ func concerns(r *event.Record) bool {
 	case (space.MemberRemoved{}).Kind(), (space.MemberRoleChanged{}).Kind(), (space.Erased{}).Kind():
 		return true
 	}
+	return shutsOut(r)
+}
+
+// shutsOut reports whether an event may end sessions of its account. A refusal that is recorded does not: there may be
+// many of them.
+func shutsOut(r *event.Record) bool {
+	switch r.Kind {
+	case (account.ActionDenied{}).Kind(), (account.DenialsCounted{}).Kind():
+		return false
+	}
 	return strings.HasPrefix(r.Kind, account.Kind+".")
 }
 
@@ -167,7 +187,7 @@ func (h *Hub) reconsider(r *event.Record) {
 		h.frames.forget()
 		clear(h.words)
 	}
-	if strings.HasPrefix(r.Kind, account.Kind+".") {
+	if shutsOut(r) {
 		for c := range h.conns {
 			if c.account == r.StreamID {
 				c.doubt()

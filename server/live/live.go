@@ -49,6 +49,9 @@ type Config struct {
 	Patience   time.Duration // for an authentication, a pong, or a write to finish; 10 s
 	Recheck    time.Duration // how often a socket's credential is looked at again; 15 s
 
+	// Denied, when not nil, is told of a topic that an account asked for and may not watch, or that does not exist.
+	Denied func(account event.ID, topic Topic)
+
 	// Lag, when not nil, is told how old the newest event of each batch was when it was handed out.
 	Lag func(time.Duration)
 }
@@ -89,7 +92,7 @@ type Hub struct {
 
 	mu       sync.Mutex
 	position int64 // up to which the tail has handed out
-	topics   map[event.ID]*topic
+	topics   map[Topic]*topic
 	conns    map[*conn]struct{}
 	words    map[event.ID]*words // by run: what is being said
 	opening  int                 // sockets that are not authenticated yet
@@ -108,7 +111,7 @@ func New(ctx context.Context, config Config) (*Hub, error) {
 	}
 	h := &Hub{
 		Config: config, frames: newFrames(config.DB), reading: make(chan struct{}, readers),
-		topics: map[event.ID]*topic{}, conns: map[*conn]struct{}{}, words: map[event.ID]*words{},
+		topics: map[Topic]*topic{}, conns: map[*conn]struct{}{}, words: map[event.ID]*words{},
 	}
 	if err := h.begin(ctx); err != nil {
 		return nil, fmt.Errorf("live: %w", err)

@@ -147,7 +147,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // got is any frame.
 type got struct {
 	Type        string          `json:"type"`
-	Topic       event.ID        `json:"topic"`
+	Topic       live.Topic      `json:"topic"`
 	Position    int64           `json:"position"`
 	Head        int64           `json:"head"`
 	LogID       event.ID        `json:"log_id"`
@@ -224,7 +224,7 @@ func (c *client) send(message any) error {
 	return c.ws.Write(ctx, websocket.MessageText, data)
 }
 
-func (c *client) subscribe(topic event.ID, after int64) error {
+func (c *client) subscribe(topic any, after int64) error {
 	return c.send(map[string]any{"type": "subscribe", "topic": topic, "after": after, "log_id": c.hello.LogID, "incarnation": c.hello.Incarnation})
 }
 
@@ -297,19 +297,27 @@ func positions(frames []got) []int64 {
 // facts answers the positions of a topic's events, from the log.
 func (w *world) facts(topic event.ID) []int64 {
 	w.t.Helper()
+	return w.read(db.Scope{Topic: topic}, func(*event.Record) bool { return true })
+}
+
+// read answers the positions of what is wanted in a scope.
+func (w *world) read(scope db.Scope, wanted func(*event.Record) bool) []int64 {
+	w.t.Helper()
 	var all []int64
 	for after := int64(0); ; {
-		records, err := w.db.Since(context.Background(), after, db.Scope{Topic: topic}, 1000)
+		records, err := w.db.Since(context.Background(), after, scope, 1000)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		for i := range records {
-			all = append(all, records[i].Position)
+			if wanted(&records[i]) {
+				all = append(all, records[i].Position)
+			}
 		}
 		if len(records) < 1000 {
 			return all
 		}
-		after = all[len(all)-1]
+		after = records[len(records)-1].Position
 	}
 }
 

@@ -17,7 +17,7 @@ const maxMessage = 8 << 10
 type message struct {
 	Type        string    `json:"type"` // "auth", "subscribe", "unsubscribe"
 	Token       string    `json:"token"`
-	Topic       event.ID  `json:"topic"`
+	Topic       Topic     `json:"topic"`
 	After       *int64    `json:"after"`
 	LogID       *event.ID `json:"log_id"`
 	Incarnation *int64    `json:"incarnation"`

@@ -147,14 +147,14 @@ func (c *conn) readPage(s *sub) ([]event.Record, []frame, error) {
 	case <-c.ctx.Done():
 		return nil, nil, c.ctx.Err()
 	}
-	records, err := c.hub.DB.Since(c.ctx, s.sent, db.Scope{Topic: s.topic}, page)
+	records, err := c.hub.DB.Since(c.ctx, s.sent, s.topic.scope(), page)
 	if err != nil {
 		return nil, nil, err
 	}
 	frames := make([]frame, len(records))
 	for i := range records {
 		var fresh bool
-		if frames[i], fresh, err = c.hub.frames.of(c.ctx, &records[i]); err != nil {
+		if frames[i], fresh, err = c.hub.frames.of(c.ctx, &records[i], s.topic); err != nil {
 			return nil, nil, err
 		}
 		if fresh {
@@ -187,6 +187,9 @@ func (c *conn) checkAccess(out *outgoing, s *sub) (ended bool, err error) {
 	code := "access_ended"
 	if first {
 		code = "not_found"
+		if c.hub.Denied != nil {
+			c.hub.Denied(c.account, s.topic)
+		}
 	}
 	out.add(encode(endedFrame{"ended", s.topic, s.sent, code, "there is no such topic that you may watch"}))
 	c.hub.stats.ended.Add(1)

@@ -21,7 +21,7 @@ const (
 // sub is one subscription of one socket.
 type sub struct {
 	conn     *conn
-	topic    event.ID
+	topic    Topic
 	sent     int64 // up to which everything was written; of the writer alone
 	failures int   // in a row; of the writer alone
 

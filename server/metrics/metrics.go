@@ -54,6 +54,7 @@ type Meter struct {
 	firstToken   *prometheus.HistogramVec
 	tokens       *prometheus.CounterVec
 	tokenUnknown *prometheus.CounterVec
+	denials      *prometheus.CounterVec
 	lag          prometheus.Histogram
 }
 
@@ -68,12 +69,13 @@ func New(o Options) *Meter {
 		firstToken:   histogram("cairn_model_first_token_seconds", "Time from a model call to the first piece of a streamed answer.", callBuckets, "model"),
 		tokens:       counter("cairn_model_tokens_total", "Tokens that providers reported.", "model", "direction"),
 		tokenUnknown: counter("cairn_model_calls_without_usage_total", "Model calls that ended well without a report of their tokens.", "model"),
+		denials:      counter("cairn_denials_total", "Refusals for want of a permission or a credential, by who was refused and the code.", "caller", "rule"),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "cairn_tailer_lag_seconds", Buckets: lagBuckets,
 			Help: "Age of the newest event of each batch when it was handed to the sockets, by the clocks of two machines.",
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.requestTook, m.calls, m.callTook, m.firstToken, m.tokens, m.tokenUnknown, m.lag,
+	m.registry.MustRegister(m.requests, m.requestTook, m.calls, m.callTook, m.firstToken, m.tokens, m.tokenUnknown, m.denials, m.lag,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(o))
 	return m
 }

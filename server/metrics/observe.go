@@ -30,3 +30,12 @@ func (m *Meter) count(model, direction string, tokens *int64) {
 
 // Lag takes the age of the newest event of a batch that was handed to the sockets.
 func (m *Meter) Lag(age time.Duration) { m.lag.Observe(max(0, age.Seconds())) }
+
+// Denial counts a refusal. Rules are codes of the interface.
+func (m *Meter) Denial(known bool, rule string) {
+	caller := "anonymous"
+	if known {
+		caller = "account"
+	}
+	m.denials.WithLabelValues(caller, rule).Inc()
+}

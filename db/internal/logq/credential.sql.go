@@ -54,7 +54,7 @@ type CredentialInsertParams struct {
 	Seconds   float64
 }
 
-// Credentials. Only hashes are stored, and nothing of them is ever an event.
+// Credentials. Only hashes are stored, and not even those are ever in an event.
 func (q *Queries) CredentialInsert(ctx context.Context, arg CredentialInsertParams) error {
 	_, err := q.db.Exec(ctx, credentialInsert,
 		arg.ID,
@@ -143,7 +143,23 @@ func (q *Queries) CredentialSessionByHash(ctx context.Context, hash []byte) (Vau
 	return i, err
 }
 
-const credentialSessionForget = `-- name: CredentialSessionForget :execrows
+const credentialSessionExists = `-- name: CredentialSessionExists :one
+SELECT EXISTS (SELECT FROM vault.credential WHERE id = $1 AND account_id = $2 AND kind = 'session' AND expires_at > now())
+`
+
+type CredentialSessionExistsParams struct {
+	ID        event.ID
+	AccountID event.ID
+}
+
+func (q *Queries) CredentialSessionExists(ctx context.Context, arg CredentialSessionExistsParams) (bool, error) {
+	row := q.db.QueryRow(ctx, credentialSessionExists, arg.ID, arg.AccountID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const credentialSessionForget = `-- name: CredentialSessionForget :exec
 DELETE FROM vault.credential WHERE id = $1 AND account_id = $2 AND kind = 'session'
 `
 
@@ -152,12 +168,9 @@ type CredentialSessionForgetParams struct {
 	AccountID event.ID
 }
 
-func (q *Queries) CredentialSessionForget(ctx context.Context, arg CredentialSessionForgetParams) (int64, error) {
-	result, err := q.db.Exec(ctx, credentialSessionForget, arg.ID, arg.AccountID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) CredentialSessionForget(ctx context.Context, arg CredentialSessionForgetParams) error {
+	_, err := q.db.Exec(ctx, credentialSessionForget, arg.ID, arg.AccountID)
+	return err
 }
 
 const credentialSessionPage = `-- name: CredentialSessionPage :many

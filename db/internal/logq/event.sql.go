@@ -286,6 +286,68 @@ func (q *Queries) EventsSinceOfSpace(ctx context.Context, arg EventsSinceOfSpace
 	return items, nil
 }
 
+const eventsSinceOfSpaceKinds = `-- name: EventsSinceOfSpaceKinds :many
+SELECT p.position, e.id, e.stream_id, e.version, e.space_id, e.topic_id, e.kind, e.schema, e.data, e.actor, e.command_id, e.cause_id, e.trace_id, e.recorded_at, e.leaf_version, e.leaf_hash
+FROM log.log_position p JOIN log.event e ON e.id = p.event_id
+WHERE p.space_id = $1 AND p.position > $2 AND e.kind = ANY($3::text[])
+ORDER BY p.position LIMIT $4
+`
+
+type EventsSinceOfSpaceKindsParams struct {
+	SpaceID event.ID
+	After   int64
+	Kinds   []string
+	Lim     int32
+}
+
+type EventsSinceOfSpaceKindsRow struct {
+	Position int64
+	LogEvent LogEvent
+}
+
+// Only some kinds of a space: walks the index on (space_id, position) until the limit is reached.
+func (q *Queries) EventsSinceOfSpaceKinds(ctx context.Context, arg EventsSinceOfSpaceKindsParams) ([]EventsSinceOfSpaceKindsRow, error) {
+	rows, err := q.db.Query(ctx, eventsSinceOfSpaceKinds,
+		arg.SpaceID,
+		arg.After,
+		arg.Kinds,
+		arg.Lim,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventsSinceOfSpaceKindsRow{}
+	for rows.Next() {
+		var i EventsSinceOfSpaceKindsRow
+		if err := rows.Scan(
+			&i.Position,
+			&i.LogEvent.ID,
+			&i.LogEvent.StreamID,
+			&i.LogEvent.Version,
+			&i.LogEvent.SpaceID,
+			&i.LogEvent.TopicID,
+			&i.LogEvent.Kind,
+			&i.LogEvent.Schema,
+			&i.LogEvent.Data,
+			&i.LogEvent.Actor,
+			&i.LogEvent.CommandID,
+			&i.LogEvent.CauseID,
+			&i.LogEvent.TraceID,
+			&i.LogEvent.RecordedAt,
+			&i.LogEvent.LeafVersion,
+			&i.LogEvent.LeafHash,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const eventsSinceOfTopic = `-- name: EventsSinceOfTopic :many
 SELECT p.position, e.id, e.stream_id, e.version, e.space_id, e.topic_id, e.kind, e.schema, e.data, e.actor, e.command_id, e.cause_id, e.trace_id, e.recorded_at, e.leaf_version, e.leaf_hash
 FROM (SELECT position, event_id FROM log.log_position lp WHERE lp.topic_id = $1 AND position > $2 ORDER BY position LIMIT $3) p

@@ -12,6 +12,21 @@ import (
 	"cairn/domain/event"
 )
 
+const accountDisable = `-- name: AccountDisable :exec
+UPDATE account SET disabled = $1, version = $2 WHERE id = $3
+`
+
+type AccountDisableParams struct {
+	Disabled bool
+	Version  int64
+	ID       event.ID
+}
+
+func (q *Queries) AccountDisable(ctx context.Context, arg AccountDisableParams) error {
+	_, err := q.db.Exec(ctx, accountDisable, arg.Disabled, arg.Version, arg.ID)
+	return err
+}
+
 const accountErase = `-- name: AccountErase :exec
 UPDATE account SET email = NULL, name = NULL, erased = true, version = $1 WHERE id = $2
 `

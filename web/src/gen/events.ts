@@ -7,6 +7,13 @@ export type Sealed = string | { erased: true } | null
 export interface EventData {
   "account.opened": AccountOpened
   "account.erased": AccountErased
+  "account.disabled": AccountDisabled
+  "account.enabled": AccountEnabled
+  "account.session_opened": AccountSessionOpened
+  "account.session_revoked": AccountSessionRevoked
+  "account.password_changed": AccountPasswordChanged
+  "account.action_denied": AccountActionDenied
+  "account.denials_counted": AccountDenialsCounted
   "agent.revised": AgentRevised
   "claim.taken": ClaimTaken
   "claim.released": ClaimReleased
@@ -51,6 +58,44 @@ export interface AccountOpened {
 
 /** Erased says that the account's key is to be destroyed: its sealed fields read as erased from now on. */
 export interface AccountErased {
+}
+
+/** Disabled says that the account may not sign in until it is enabled. Its sessions and codes end in the transaction that appends it. */
+export interface AccountDisabled {
+}
+
+/** Enabled says that the account may sign in again. */
+export interface AccountEnabled {
+}
+
+/** SessionOpened says that somebody signed in as the account. */
+export interface AccountSessionOpened {
+  session: string
+  method: string
+}
+
+/** SessionRevoked says that a session counts for nothing any more. One that was not used for its time ends without it. */
+export interface AccountSessionRevoked {
+  session: string
+  reason: string
+}
+
+/** PasswordChanged says that the account has a new password. All sessions but one, and all codes, have ended. */
+export interface AccountPasswordChanged {
+  session: string
+}
+
+/** ActionDenied says that something was refused that the account, or somebody who tried to be it, asked for. It never holds what was sent. */
+export interface AccountActionDenied {
+  route: string
+  rule: string
+  target: string | null
+}
+
+/** DenialsCounted stands for refusals beyond those that are recorded one by one, so that a flood cannot fill the log. */
+export interface AccountDenialsCounted {
+  denials: number
+  since: string
 }
 
 /** Limits bound one run. */

@@ -4,6 +4,10 @@ export type LiveId = string
 
 export type LiveAnyCaseId = string
 
+export type LiveTopic = string
+
+export type LiveAnyCaseTopic = string
+
 export type LivePosition = number
 
 export type LiveServerMessage = (LiveFrame)[]
@@ -21,31 +25,31 @@ export type LiveHello = {
 
 export type LiveSubscribed = {
   type: "subscribed"
-  topic: LiveId
+  topic: LiveTopic
   position: LivePosition
 }
 
 export type LiveLive = {
   type: "live"
-  topic: LiveId
+  topic: LiveTopic
   position: LivePosition
 }
 
 export type LiveUnsubscribed = {
   type: "unsubscribed"
-  topic: LiveId
+  topic: LiveTopic
   position: LivePosition
 }
 
 export type LiveResync = {
   type: "resync"
-  topic: LiveId
+  topic: LiveTopic
   position: LivePosition
 }
 
 export type LiveEnded = {
   type: "ended"
-  topic: LiveId
+  topic: LiveTopic
   position: LivePosition
   code: "not_found" | "access_ended" | "too_many_topics"
   message: string
@@ -53,7 +57,7 @@ export type LiveEnded = {
 
 export type LiveEvent = {
   type: "event"
-  topic: LiveId
+  topic: LiveTopic
   position: number
   stream: string
   version: number
@@ -90,7 +94,7 @@ export type LiveAuth = {
 
 export type LiveSubscribe = {
   type: "subscribe"
-  topic: LiveAnyCaseId
+  topic: LiveAnyCaseTopic
   after: LivePosition
   log_id?: LiveAnyCaseId
   incarnation?: number
@@ -98,5 +102,5 @@ export type LiveSubscribe = {
 
 export type LiveUnsubscribe = {
   type: "unsubscribe"
-  topic: LiveAnyCaseId
+  topic: LiveAnyCaseTopic
 }

@@ -61,7 +61,7 @@ function Facts({ task }: { task: Task }) {
   return (
     <div className="flex flex-col gap-4 px-4 pb-6 sm:px-6">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-sm text-muted">
-        <span role="status">
+        <span role="status" className="flex">
           <State of={task.state} />
         </span>
         <Link to="/s/$space/agents/$id" params={{ space: spaceName(space), id: task.agent_id }} className="hover:underline">
