@@ -41,8 +41,8 @@ export function useSourceName(): (source: Source) => string {
   return (s) => {
     if (s.kind === "folder") return s.path ? t("file.source.folder_path", { root: s.root ?? "", path: s.path }) : t("file.source.folder", { root: s.root ?? "" })
     if (s.kind === "none") return t("file.source.none")
-    const size = s.files === null ? "" : ` (${t("file.count", { count: s.files })}, ${format.bytes(s.bytes ?? 0)})`
-    return (s.folder ? t("file.source.files_folder", { folder: s.folder }) : t("file.source.files")) + size
+    const what = s.folder ? t("file.source.files_folder", { folder: s.folder }) : t("file.source.files")
+    return s.files === null ? what : t("file.source.with_size", { what, files: t("file.count", { count: s.files }), bytes: format.bytes(s.bytes ?? 0) })
   }
 }
 

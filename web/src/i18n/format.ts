@@ -36,13 +36,13 @@ function make(locale: string): Format {
   const dateTime = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" })
   const clock = new Intl.DateTimeFormat(locale, { timeStyle: "medium" })
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" })
-  const unit = (value: number, name: string, digits: number) =>
-    new Intl.NumberFormat(locale, { style: "unit", unit: name, unitDisplay: "short", maximumFractionDigits: digits }).format(value)
+  const unit = (value: number, name: string, digits: number, unitDisplay: "short" | "long" = "short") =>
+    new Intl.NumberFormat(locale, { style: "unit", unit: name, unitDisplay, maximumFractionDigits: digits }).format(value)
   return {
     number: (n) => number.format(n),
     bytes: (n) => {
       const i = Math.min(Math.floor(Math.log10(Math.max(n, 1)) / 3), byteUnits.length - 1)
-      return unit(n / 1000 ** i, byteUnits[i]!, i === 0 ? 0 : 1)
+      return unit(n / 1000 ** i, byteUnits[i]!, i === 0 ? 0 : 1, i === 0 ? "long" : "short") // the short form has no plural: "8 byte"
     },
     duration: (ms) => {
       if (ms < 1000) return unit(Math.round(ms), "millisecond", 0)

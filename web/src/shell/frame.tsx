@@ -44,7 +44,7 @@ export function Frame() {
             <span className="sr-only sm:not-sr-only">{t("shell.palette.button")}</span>
             <kbd aria-hidden="true" className="hidden rounded-sm border border-line px-1 font-sans text-xs sm:inline">{t("shell.palette.key")}</kbd>
           </button>
-          <IconButton label={t("shell.help.title")} className="hidden sm:inline-flex" onClick={() => setOpen("help")}>
+          <IconButton label={t("shell.help.title")} className="max-sm:hidden" onClick={() => setOpen("help")}>
             <Icon name="help" />
           </IconButton>
           <AccountMenu onHelp={() => setOpen("help")} />

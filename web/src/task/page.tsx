@@ -6,6 +6,7 @@ import { useAgentName } from "../agent/choose"
 import type { Schema } from "../api/client"
 import { problemOf } from "../api/problem"
 import { usePages, useSend } from "../api/query"
+import { useSourceName } from "../file/source_field"
 import { useFormat } from "../i18n/format"
 import { NotFound } from "../shell/missing"
 import { useActor } from "../space/member"
@@ -55,17 +56,19 @@ function Facts({ task }: { task: Task }) {
   const format = useFormat()
   const space = useSpace()
   const agentName = useAgentName(space.space_id)
+  const sourceName = useSourceName()
   const actor = useActor()
   return (
     <div className="flex flex-col gap-4 px-4 pb-6 sm:px-6">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-sm text-muted">
-        <span role="status">
+        <span role="status" className="flex">
           <State of={task.state} />
         </span>
         <Link to="/s/$space/agents/$id" params={{ space: spaceName(space), id: task.agent_id }} className="hover:underline">
           {agentName(task.agent_id)}
         </Link>
         <code className="font-mono text-xs">{task.model}</code>
+        <span>{sourceName(task.source)}</span>
         <span>{t("task.opened", { name: actor(task.opened_by), when: format.dateTime(task.opened_at) })}</span>
       </div>
       <pre className="max-h-72 max-w-4xl overflow-auto rounded-md border bg-surface p-3 font-sans text-base break-words whitespace-pre-wrap" tabIndex={0} aria-label={t("task.prompt")}>
