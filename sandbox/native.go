@@ -111,7 +111,7 @@ func (n *Native) Probe(ctx context.Context) Capabilities {
 }
 
 // ranged tells whether uid ranges can be mapped: as root.
-func ranged() bool { return os.Geteuid() == 0 }
+func (n *Native) ranged() bool { return os.Geteuid() == 0 && n.omit != UIDRange }
 
 func kernel() string {
 	var u unix.Utsname

@@ -2,17 +2,23 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
 
 	"cairn/sandbox/cgroup"
+	"cairn/sandbox/landlock"
 	"cairn/sandbox/layer"
 	"cairn/sandbox/ns"
+	"cairn/sandbox/seccomp"
 )
 
 const (
@@ -37,6 +43,7 @@ type preparation struct {
 	temp  []*os.File // closed once the hand runs
 	undo  []func() error
 	hand  *process
+	probe error // why the canary's attempt to read would prove nothing
 }
 
 // Prepare makes a sandbox and proves its controls before it returns. A
@@ -67,9 +74,12 @@ func (n *Native) Prepare(ctx context.Context, spec Spec) (*Instance, error) {
 }
 
 func newReport(n *Native, spec Spec) *Report {
-	r := &Report{Backend: n.Name(), Kernel: kernel(), Identity: "single_uid", Missing: []Control{}, Phases: []Phase{}}
-	if ranged() {
+	r := &Report{Backend: n.Name(), Kernel: kernel(), Identity: "single_uid", Required: spec.Grade, Missing: []Control{}, Phases: []Phase{}}
+	if n.ranged() {
 		r.Identity = "uid_range"
+	}
+	if abi, err := landlock.ABI(); err == nil {
+		r.Landlock = &abi
 	}
 	for _, c := range AllControls() {
 		r.Controls = append(r.Controls, ControlReport{Name: c, Requested: slices.Contains(spec.Require, c)})
@@ -139,14 +149,27 @@ func (p *preparation) makeGroup(ctx context.Context) error {
 	}
 	if err != nil {
 		p.group = nil
-		p.report.installed(CgroupKill, false, err.Error())
-		if p.report.Control(CgroupKill).Requested {
-			return refuseBy(CgroupKill, err)
+		for _, c := range []Control{CgroupKill, CgroupLimits} {
+			p.report.installed(c, false, err.Error())
+			if p.report.Control(c).Requested {
+				return refuseBy(c, err)
+			}
 		}
 	} else {
 		p.report.installed(CgroupKill, true, "")
+		p.report.installed(CgroupLimits, true, "")
 	}
-	if !ranged() {
+	return p.takeRange()
+}
+
+// takeRange takes a uid range, where there can be one.
+func (p *preparation) takeRange() error {
+	if !p.native.ranged() {
+		const reason = "only root can map a range of ids"
+		p.report.installed(UIDRange, false, reason)
+		if p.report.Control(UIDRange).Requested {
+			return refuse(UIDRange, reason, nil)
+		}
 		return nil
 	}
 	r, err := findRanges(p.native.options)
@@ -162,6 +185,7 @@ func (p *preparation) makeGroup(ctx context.Context) error {
 	}
 	p.onUndo(p.slot.release)
 	p.store = r.base
+	p.report.installed(UIDRange, true, "")
 	return p.ownUpper()
 }
 
@@ -186,7 +210,11 @@ func (p *preparation) createGroup(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := g.Create(cgroup.Limits{Memory: p.spec.Limits.Memory, Pids: p.spec.Limits.Pids}); err != nil {
+	limits := cgroup.Limits{Memory: p.spec.Limits.Memory, Pids: p.spec.Limits.Pids}
+	if p.native.omit == CgroupLimits {
+		limits = cgroup.Limits{}
+	}
+	if err := g.Create(limits); err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 		defer cancel()
 		return errors.Join(err, g.Remove(ctx))
@@ -233,12 +261,20 @@ func (p *preparation) ownUpper() error {
 func (p *preparation) makeMounts(ctx context.Context) error {
 	l := p.spec.Limits
 	p.plan = ns.Plan{
-		Range: ranged(), Agent: agentID, Hostname: hostname,
+		Range: p.native.ranged(), Agent: agentID, Hostname: hostname,
 		TmpSize: l.TmpSize, HomeSize: l.HomeSize, ShmSize: l.ShmSize,
 		FileSize: l.FileSize, Files: l.OpenFiles, Cgroup: -1,
 	}
 	if p.native.omit != "" {
 		p.plan.Omit = []string{string(p.native.omit)}
+	}
+	for _, c := range optional {
+		if !p.report.Control(c).Requested {
+			p.plan.Optional = append(p.plan.Optional, string(c))
+		}
+	}
+	if err := p.makeFilter(); err != nil {
+		return refuseBy(Seccomp, err)
 	}
 	if p.group == nil {
 		p.plan.Procs = l.Pids
@@ -246,10 +282,49 @@ func (p *preparation) makeMounts(ctx context.Context) error {
 	if err := p.enterGroup(); err != nil {
 		return refuseBy(CgroupKill, err)
 	}
-	if ranged() {
+	if p.native.ranged() {
 		return p.trees()
 	}
 	return p.paths()
+}
+
+// optional are the controls without which a sandbox still works, for an
+// operator who does not require them.
+var optional = []Control{CgroupNamespace, Rlimits, Landlock, Seccomp}
+
+// makeFilter assembles the system call filter, and names the policy.
+func (p *preparation) makeFilter() error {
+	f, err := seccomp.New(runtime.GOARCH, seccomp.Options{Clone3: p.group != nil && p.tree.Version() == 2})
+	if err != nil {
+		return err
+	}
+	p.plan.Filter = f.Bytes()
+	p.report.Filter.Requested = seccomp.Hash(p.plan.Filter)
+	p.report.Policy, err = policyHash(p.spec, p.report.Filter.Requested)
+	return err
+}
+
+// policyHash is one name for everything that bounds a sandbox and does not
+// differ from run to run: two sandboxes with one hash were asked for alike.
+func policyHash(s Spec, filter string) (string, error) {
+	targets := []string{}
+	for _, m := range s.Mounts {
+		targets = append(targets, m.Target)
+	}
+	b, err := json.Marshal(struct {
+		Version int
+		Limits  Limits
+		Grade   Grade
+		Require []Control
+		Mounts  []string
+		Network string
+		Filter  string
+	}{1, s.Limits, s.Grade, s.Require, targets, "none", filter})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 func (p *preparation) enterGroup() error {

@@ -16,7 +16,8 @@ type Spec struct {
 	Mounts  []Mount           // declared read-only mounts
 	Env     map[string]string // added to the fixed environment; nothing is inherited
 	Limits  Limits
-	Require []Control // empty: all controls
+	Grade   Grade     // the lowest that is accepted; empty: C, unless Require names controls
+	Require []Control // controls beyond those of the grade
 }
 
 // Mount shows a file or folder of the host, read-only.
@@ -74,9 +75,15 @@ func (s *Spec) check() error {
 			return fmt.Errorf("environment variable %q is not valid", k)
 		}
 	}
-	if len(s.Require) == 0 {
-		s.Require = AllControls()
+	if s.Grade == "" && len(s.Require) == 0 {
+		s.Grade = GradeC
+	} else if s.Grade == "" {
+		s.Grade = GradeF
 	}
+	if _, err := ParseGrade(string(s.Grade)); err != nil {
+		return err
+	}
+	s.Require = append(s.Grade.needs(), s.Require...)
 	for _, c := range s.Require {
 		if !slices.Contains(AllControls(), c) {
 			return fmt.Errorf("required control %q is unknown", c)

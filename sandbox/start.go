@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -152,6 +153,15 @@ func (p *preparation) setup(ctx context.Context) error {
 			return fmt.Errorf("%w: reports an unknown control %q", ErrHandLost, name)
 		}
 		p.report.installed(Control(name), true, "")
+		p.report.reported(Control(name), true)
+	}
+	for _, f := range ready.Failed {
+		c := Control(f.Control)
+		if !slices.Contains(p.plan.Optional, f.Control) {
+			return fmt.Errorf("%w: went on without %q", ErrHandLost, f.Control)
+		}
+		p.report.installed(c, false, f.Message)
+		p.report.reported(c, false)
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ type Options struct {
 	Tools         []string          // tool chains that runs may mount read-only
 	Env           map[string]string // of every program in a sandbox
 	SandboxLimits sandbox.Limits
-	Require       []sandbox.Control // empty: all
+	Grade         sandbox.Grade     // the lowest that is accepted; empty: C, unless Require names controls
+	Require       []sandbox.Control // controls beyond those of the grade
 	CgroupParent  string            // that Sandboxes was made with; empty: cairn
 
 	LeaseTTL      time.Duration // 0: 15 s
@@ -107,7 +108,7 @@ func (o Options) harness(log *slog.Logger) harness.Options {
 		Attempts: o.ModelAttempts, Backoff: o.ModelBackoff, OnDelta: o.OnDelta, Log: log,
 		Workspaces: workspace.Config{
 			Sandboxes: o.Sandboxes, CgroupParent: o.CgroupParent, Dir: filepath.Join(o.DataDir, "run"), Host: o.Host,
-			Roots: o.Roots, Tools: o.Tools, Env: o.Env, Limits: o.SandboxLimits, Require: o.Require,
+			Roots: o.Roots, Tools: o.Tools, Env: o.Env, Limits: o.SandboxLimits, Grade: o.Grade, Require: o.Require,
 			Waiting: func(run event.ID, err error) { log.Warn("a sandbox must wait", "run", run, "error", err) },
 		},
 	}

@@ -26,6 +26,7 @@ type workerFlags struct {
 	slots int
 	roots []string
 	tools []string
+	grade string
 }
 
 func workerCommand(g *globals) *cobra.Command {
@@ -55,6 +56,12 @@ func (f *workerFlags) register(c *cobra.Command) {
 	c.Flags().IntVar(&f.slots, "slots", runtime.NumCPU(), "how many runs at once")
 	c.Flags().StringArrayVar(&f.roots, "root", nil, "offer the folder `NAME=DIR` read-only as a source of workspaces (repeatable)")
 	c.Flags().StringArrayVar(&f.tools, "tool", nil, "offer the tool chain at `PATH` read-only inside sandboxes, at the same path (repeatable; default: GOROOT)")
+	f.requireGrade(c, sandbox.GradeC)
+}
+
+// requireGrade registers the flag with what a command asks for when nobody says otherwise.
+func (f *workerFlags) requireGrade(c *cobra.Command, grade sandbox.Grade) {
+	c.Flags().StringVar(&f.grade, "require-grade", string(grade), "lowest `GRADE` of a sandbox that is accepted: C, C-, D or F; below it a run is refused before anything executes")
 }
 
 // args are the flags as another process takes them.
@@ -66,7 +73,7 @@ func (f *workerFlags) args() []string {
 	for _, t := range f.tools {
 		args = append(args, "--tool", t)
 	}
-	return args
+	return append(args, "--require-grade", f.grade)
 }
 
 func (g *globals) work(ctx context.Context, f *workerFlags, server, name string) error {
@@ -119,13 +126,17 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 	if err != nil {
 		return worker.Options{}, usage(err)
 	}
+	grade, err := sandbox.ParseGrade(f.grade)
+	if err != nil {
+		return worker.Options{}, usage(fmt.Errorf("--require-grade: %w", err))
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return worker.Options{}, unavailable(err)
 	}
 	return worker.Options{
 		DB: d, Sandboxes: sandbox.NewNative(sandbox.Options{}), DataDir: in.dir, Name: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
-		Slots: f.slots, Roots: roots, Tools: tools, Log: log, Env: offline,
+		Slots: f.slots, Roots: roots, Tools: tools, Grade: grade, Log: log, Env: offline,
 	}, nil
 }
 

@@ -68,8 +68,12 @@ func (g *Group) delegate(folders ...string) error {
 	return nil
 }
 
-// bound limits the payload, and the whole group by a reserve more.
+// bound limits the payload, and the whole group by a reserve more. No limits
+// leave it unbounded.
 func (g *Group) bound(l Limits) error {
+	if l == (Limits{}) {
+		return nil
+	}
 	set := func(whole, payload, file string, value, reserve uint64) error {
 		return errors.Join(
 			write(whole, file, strconv.FormatUint(value+reserve, 10)),
@@ -154,6 +158,25 @@ func (g *Group) Member(pid int) error {
 		if !slices.Contains(pids, pid) {
 			return fmt.Errorf("process %d is not in %s", pid, d)
 		}
+	}
+	return nil
+}
+
+// Bounded checks that the payload's part has the limits, as the kernel has
+// them: it may round memory down to a page.
+func (g *Group) Bounded(l Limits) error {
+	pids, memory, folder := "pids.max", "memory.limit_in_bytes", g.payload[len(g.payload)-1]
+	if g.version == 2 {
+		memory = "memory.max"
+		if len(g.on) == 0 {
+			return fmt.Errorf("no controller bounds %s", folder)
+		}
+	}
+	if n := number(g.payload[0], pids); n == nil || *n != l.Pids {
+		return fmt.Errorf("%s of %s is not %d", pids, g.payload[0], l.Pids)
+	}
+	if n := number(folder, memory); n == nil || *n > l.Memory || *n+65536 < l.Memory {
+		return fmt.Errorf("%s of %s is not %d", memory, folder, l.Memory)
 	}
 	return nil
 }

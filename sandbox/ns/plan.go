@@ -1,13 +1,14 @@
 // Package ns is what the hand does between its first instruction and the
 // first request: it turns a process that the worker has cloned into fresh
 // namespaces into a sandbox. It imports the standard library,
-// golang.org/x/sys and the room's wire and layer packages.
+// golang.org/x/sys and the room's wire, layer, landlock and seccomp packages.
 //
 // The worker decides everything and sends it as a [Plan]; nothing is read
 // from the environment. The order matters and is fixed:
 //
 //	cloned --Plan--> mounts -> pivot_root -> descriptors closed -> rlimits
-//	       -> capabilities and uid -> no_new_privs -> Ready --> serving
+//	       -> capabilities and uid -> no_new_privs -> Landlock -> seccomp
+//	       -> Ready --> serving
 //	          any step fails: Fail{control} and exit, nothing of the agent ran
 package ns
 
@@ -35,6 +36,8 @@ type Plan struct {
 	Procs    uint64   // RLIMIT_NPROC, 0 leaves it to the pids cgroup
 	Tasks    []int64  // open cgroup v1 "tasks" files of the payload group
 	Cgroup   int64    // open cgroup v2 folder of the payload group, or -1
+	Filter   []byte   // system call filter, as the kernel takes it
+	Optional []string // controls whose failure is reported instead of ending the set-up
 	Omit     []string // controls left out; refused unless built for the tests
 }
 
@@ -84,6 +87,8 @@ func (p Plan) Encode() []byte {
 		e.I64(fd)
 	}
 	e.I64(p.Cgroup)
+	e.Str(string(p.Filter))
+	e.Strs(p.Optional)
 	e.Strs(p.Omit)
 	return e.B
 }
@@ -105,6 +110,6 @@ func DecodePlan(b []byte) (Plan, error) {
 	for n := d.U64(); n > 0 && d.Err() == nil; n-- {
 		p.Tasks = append(p.Tasks, d.I64())
 	}
-	p.Cgroup, p.Omit = d.I64(), d.Strs()
+	p.Cgroup, p.Filter, p.Optional, p.Omit = d.I64(), []byte(d.Str()), d.Strs(), d.Strs()
 	return p, d.End()
 }

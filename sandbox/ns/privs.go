@@ -75,10 +75,12 @@ func joinPayload(p *Plan) error {
 			return err
 		}
 	}
-	if len(p.Tasks) == 0 {
-		return nil
-	}
-	// A cgroup namespace of its own hides the host's group names.
+	return nil
+}
+
+// ownCgroups hides the host's group names from the calling thread and what it
+// forks: the group that it is in now is the root of what they see.
+func ownCgroups(*Plan) error {
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("cgroup namespace: %w", err)
 	}

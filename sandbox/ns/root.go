@@ -71,6 +71,10 @@ func newRoot(*Plan) error {
 			return err
 		}
 	}
+	// What the worker's canary tries to read: only Landlock refuses it.
+	if err := os.WriteFile(stage+LandlockProbe, []byte(LandlockMark), 0o444); err != nil {
+		return err
+	}
 	return os.Symlink("/tmp", stage+"/var/tmp")
 }
 

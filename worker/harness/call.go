@@ -68,7 +68,7 @@ func (l *loop) prepare(state run.State) (over bool, err error) {
 	}
 	return false, l.record(run.RecordSandbox{
 		Target: l.claim.Target, Epoch: l.claim.Epoch, Host: l.Workspaces.Host, Backend: box.Report().Backend, Cgroup: box.Cgroup(),
-		Upper: box.Upper(), Reattached: state.Sandbox.Epoch != 0, Report: report, DurationUS: time.Since(begin).Microseconds(),
+		Upper: box.Upper(), Reattached: state.Sandbox.Epoch != 0, Report: report, Grade: (*string)(box.Report().Grade), DurationUS: time.Since(begin).Microseconds(),
 	}, "sandbox_recorded")
 }
 

@@ -39,7 +39,8 @@ type Config struct {
 	Tools        []string          // tool chains that may be mounted read-only, and what lies in them
 	Env          map[string]string // of every program in a sandbox
 	Limits       sandbox.Limits
-	Require      []sandbox.Control // empty: all
+	Grade        sandbox.Grade     // the lowest that is accepted; empty: C, unless Require names controls
+	Require      []sandbox.Control // controls beyond those of the grade
 	// Waiting is told once when a run folder, or a uid range, is held by somebody else for long.
 	Waiting func(run event.ID, err error)
 }
