@@ -26,6 +26,7 @@ const (
 	CgroupLimits        Control = "cgroup_limits"
 	Landlock            Control = "landlock"
 	Seccomp             Control = "seccomp"
+	DiskWatchdog        Control = "disk_watchdog"
 )
 
 // AllControls is every control, in the order of reports. A Spec that
@@ -34,7 +35,7 @@ func AllControls() []Control {
 	return []Control{
 		UserNamespace, UIDRange, MountNamespace, PIDNamespace, NetNamespace, IPCNamespace, UTSNamespace, CgroupNamespace,
 		PivotRoot, ReadonlySystem, OverlayWorkspace, NoNetwork, Rlimits, CgroupKill, CgroupLimits,
-		NoNewPrivs, CapabilitiesDropped, Landlock, Seccomp,
+		NoNewPrivs, CapabilitiesDropped, Landlock, Seccomp, DiskWatchdog,
 	}
 }
 
@@ -58,6 +59,7 @@ var fixes = map[Control]string{
 	UIDRange:            "run the worker as root, or accept grade C-",
 	CgroupLimits:        "run the worker as root with the cgroup controllers pids and memory, or accept grade C-",
 	Landlock:            "use Linux 6.10 or later with landlock built in and in its list of security modules (boot parameter lsm=)",
+	DiskWatchdog:        "free space on the volume of the data folder, or keep the data folder on another",
 	Seccomp:             "use a kernel with seccomp filters, on amd64 or arm64, and a surrounding container that lets them be installed",
 }
 

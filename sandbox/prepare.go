@@ -98,6 +98,7 @@ func (p *preparation) run(ctx context.Context) error {
 		{"clone", p.startHand},
 		{"setup", p.setup},
 		{"observe", p.observe},
+		{"disk", p.measureDisk},
 	}
 	for _, f := range phases {
 		begin := time.Now()
@@ -111,6 +112,20 @@ func (p *preparation) run(ctx context.Context) error {
 		}
 	}
 	return p.report.judge()
+}
+
+// measureDisk looks once as the watchdog will all the time.
+func (p *preparation) measureDisk(ctx context.Context) error {
+	if p.native.omit == DiskWatchdog {
+		p.report.installed(DiskWatchdog, false, "left out by a test")
+		return nil
+	}
+	if err := checkVolume(ctx, p.spec); err != nil {
+		return err
+	}
+	p.report.installed(DiskWatchdog, true, "")
+	p.report.observed(DiskWatchdog, nil)
+	return nil
 }
 
 // cleanup undoes everything, last first.

@@ -17,8 +17,10 @@ import (
 func TestMissingControlIsRefused(t *testing.T) {
 	needRoot(t)
 	// Here the hand claims what it did not do.
-	hidden := map[Control]bool{IPCNamespace: true, NoNetwork: true, PivotRoot: true, ReadonlySystem: true, OverlayWorkspace: true, Rlimits: true, NoNewPrivs: true, CapabilitiesDropped: true,
-		CgroupNamespace: true, CgroupLimits: true, Landlock: true, Seccomp: true}
+	hidden := map[Control]bool{
+		IPCNamespace: true, NoNetwork: true, PivotRoot: true, ReadonlySystem: true, OverlayWorkspace: true, Rlimits: true, NoNewPrivs: true, CapabilitiesDropped: true,
+		CgroupNamespace: true, CgroupLimits: true, Landlock: true, Seccomp: true,
+	}
 	for _, c := range AllControls() {
 		t.Run(string(c), func(t *testing.T) {
 			o := testOptions(t)

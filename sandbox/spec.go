@@ -36,6 +36,10 @@ type Limits struct {
 	HomeSize  uint64 // bytes, /home/agent (512 MiB)
 	ShmSize   uint64 // bytes, /dev/shm (64 MiB)
 	Output    int    // bytes kept of each output stream of a call (256 KiB)
+
+	Disk       uint64 // bytes of the workspace's changes (8 GiB)
+	Inodes     uint64 // files and folders among them (1,000,000)
+	VolumeFree uint64 // bytes that must stay free on the volume of RunDir (512 MiB)
 }
 
 // minFiles lets the hand serve its 32 requests: the limit is for all processes.
@@ -151,6 +155,9 @@ func (l *Limits) fill() {
 		{&l.TmpSize, 512 << 20},
 		{&l.HomeSize, 512 << 20},
 		{&l.ShmSize, 64 << 20},
+		{&l.Disk, 8 << 30},
+		{&l.Inodes, 1_000_000},
+		{&l.VolumeFree, 512 << 20},
 	}
 	for _, f := range defaults {
 		if *f.v == 0 {

@@ -181,37 +181,6 @@ func (g *Group) Bounded(l Limits) error {
 	return nil
 }
 
-// Usage of the whole group; nil where the kernel does not tell.
-type Usage struct {
-	CPU        *uint64 // nanoseconds, user and system
-	PeakMemory *uint64 // bytes
-}
-
-// Usage reads the counters.
-func (g *Group) Usage() Usage {
-	if g.version == 1 {
-		u := Usage{PeakMemory: number(g.hand[1], "memory.max_usage_in_bytes")}
-		if g.cpu != "" {
-			u.CPU = number(g.cpu, "cpuacct.usage")
-		}
-		return u
-	}
-	u := Usage{PeakMemory: number(g.base, "memory.peak")}
-	b, err := os.ReadFile(g.base + "/cpu.stat")
-	if err != nil {
-		return u
-	}
-	for line := range strings.Lines(string(b)) {
-		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "usage_usec "); ok {
-			if n, err := strconv.ParseUint(v, 10, 64); err == nil {
-				n *= 1000
-				u.CPU = &n
-			}
-		}
-	}
-	return u
-}
-
 func number(dir, file string) *uint64 {
 	b, err := os.ReadFile(filepath.Join(dir, file))
 	if err != nil {

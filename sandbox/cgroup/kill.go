@@ -61,6 +61,34 @@ func (g *Group) killOnce(ctx context.Context) error {
 	return errors.Join(err, thaw)
 }
 
+// Freeze stops every process of the group and waits until all stand still, or
+// some cannot in time.
+func (g *Group) Freeze(ctx context.Context) error {
+	if g.version == 1 {
+		return g.freeze(ctx)
+	}
+	if err := write(g.base, "cgroup.freeze", "1"); err != nil {
+		return err
+	}
+	for end := time.Now().Add(freezeWait); time.Now().Before(end); {
+		if n := value(g.base, "cgroup.events", "frozen"); n != nil && *n == 1 {
+			return nil
+		}
+		if err := sleep(ctx, 200*time.Microsecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Thaw lets them go on.
+func (g *Group) Thaw() error {
+	if g.version == 1 {
+		return write(g.base, "freezer.state", "THAWED")
+	}
+	return write(g.base, "cgroup.freeze", "0")
+}
+
 func (g *Group) freeze(ctx context.Context) error {
 	err := write(g.base, "freezer.state", "FROZEN")
 	if errors.Is(err, fs.ErrNotExist) {
