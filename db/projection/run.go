@@ -22,6 +22,18 @@ func applyRun(ctx context.Context, q *projectq.Queries, r *event.Record, e event
 		return q.RunStarted(ctx, projectq.RunStartedParams{ID: id, Epoch: e.Epoch, Worker: &e.Worker, Host: &e.Host, At: &r.RecordedAt, Version: r.Version})
 	case run.SandboxPrepared:
 		return q.RunSandboxPrepared(ctx, projectq.RunSandboxPreparedParams{ID: id, Report: report(e.Report), Version: r.Version})
+	case run.LimitReached:
+		hit, err := json.Marshal([]run.LimitReached{e})
+		if err != nil {
+			return err
+		}
+		return q.RunLimitReached(ctx, projectq.RunLimitReachedParams{ID: id, Hit: hit, Version: r.Version})
+	case run.SandboxClosed:
+		usage, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		return q.RunSandboxClosed(ctx, projectq.RunSandboxClosedParams{ID: id, Usage: usage, Version: r.Version})
 	case run.CancelRequested:
 		return q.RunCancelAsked(ctx, projectq.RunCancelAskedParams{ID: id, Version: r.Version})
 	case run.WorkerLost:

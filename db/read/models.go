@@ -87,6 +87,8 @@ type Run struct {
 	FailureCode    *string
 	FailureMessage *string
 	SandboxReport  json.RawMessage
+	SandboxUsage   json.RawMessage
+	LimitsReached  json.RawMessage
 	QueuedAt       time.Time
 	StartedAt      *time.Time
 	EndedAt        *time.Time

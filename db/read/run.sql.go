@@ -91,7 +91,7 @@ func (q *Queries) RunActiveAbandoned(ctx context.Context, arg RunActiveAbandoned
 }
 
 const runByID = `-- name: RunByID :one
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version FROM run WHERE id = $1
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, sandbox_usage, limits_reached, queued_at, started_at, ended_at, version FROM run WHERE id = $1
 `
 
 func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
@@ -117,6 +117,8 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 		&i.FailureCode,
 		&i.FailureMessage,
 		&i.SandboxReport,
+		&i.SandboxUsage,
+		&i.LimitsReached,
 		&i.QueuedAt,
 		&i.StartedAt,
 		&i.EndedAt,

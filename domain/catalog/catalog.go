@@ -38,6 +38,8 @@ func Commands() []event.Command {
 		conversation.CancelRun{},
 		run.Start{},
 		run.RecordSandbox{},
+		run.RecordLimit{},
+		run.CloseSandbox{},
 		run.RecordAnswer{},
 		run.CallTool{},
 		run.ReturnTool{},

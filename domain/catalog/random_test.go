@@ -202,7 +202,11 @@ func (g gen) work() event.Command {
 	if s.Sandbox.Epoch != s.Epoch && !g.rarely("no sandbox") {
 		return run.RecordSandbox{Target: t, Epoch: epoch, Host: "h", Backend: "native", Cgroup: "/c", Upper: "/u", Report: json.RawMessage(`{}`)}
 	}
-	switch g.one("move", 12) {
+	switch g.one("move", 14) {
+	case 12:
+		return run.RecordLimit{Target: t, Epoch: epoch, Limit: rapid.SampledFrom([]string{"memory", "odd"}).Draw(g.T, "limit"), Count: 1, By: "kernel"}
+	case 13:
+		return run.CloseSandbox{Target: t, Epoch: epoch}
 	case 0:
 		return run.LoseWorker{Target: t, Epoch: epoch, Worker: s.Worker}
 	case 1:

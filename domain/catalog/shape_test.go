@@ -27,6 +27,11 @@ var plainStrings = map[string]string{
 	"run.sandbox_prepared.cgroup":         "operator data: made by the worker",
 	"run.sandbox_prepared.upper":          "operator data: made by the worker",
 	"run.sandbox_prepared.report":         "facts about the kernel, made by the worker",
+	"run.limit_reached.limit":             "a code of a closed list",
+	"run.limit_reached.by":                "a code of a closed list",
+	"run.sandbox_closed.over_limit":       "a code of a closed list",
+	"run.sandbox_closed.unknown[].field":  "a code: the name of a field",
+	"run.sandbox_closed.unknown[].reason": "facts about the kernel, made by the worker",
 	"run.cancel_requested.reason":         "a code of a closed list",
 }
 

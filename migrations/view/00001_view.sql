@@ -121,6 +121,8 @@ CREATE TABLE run (
     failure_code    text,
     failure_message text,
     sandbox_report  jsonb,
+    sandbox_usage   jsonb,
+    limits_reached  jsonb       NOT NULL DEFAULT '[]',
     queued_at       timestamptz NOT NULL,
     started_at      timestamptz,
     ended_at        timestamptz,
