@@ -21,6 +21,9 @@ func helper(mode string) int {
 		s.Grade = GradeCMinus
 	}
 	n := NewNative(o)
+	if mode == "escape" {
+		return escapeHelper(n)
+	}
 	i, err := n.Prepare(context.Background(), s)
 	var r *RefusedError
 	if errors.As(err, &r) {

@@ -27,7 +27,7 @@ type Instance struct {
 
 func newInstance(p *preparation) *Instance {
 	i := &Instance{spec: p.spec, prep: p, client: p.hand.client, since: time.Now()}
-	i.dog = i.watch()
+	i.dog = i.watch(!p.native.omits(DiskWatchdog))
 	return i
 }
 

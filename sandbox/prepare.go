@@ -116,7 +116,7 @@ func (p *preparation) run(ctx context.Context) error {
 
 // measureDisk looks once as the watchdog will all the time.
 func (p *preparation) measureDisk(ctx context.Context) error {
-	if p.native.omit == DiskWatchdog {
+	if p.native.omits(DiskWatchdog) {
 		p.report.installed(DiskWatchdog, false, "left out by a test")
 		return nil
 	}
@@ -205,7 +205,7 @@ func (p *preparation) takeRange() error {
 }
 
 func (p *preparation) createGroup(ctx context.Context) error {
-	if p.native.omit == CgroupKill {
+	if p.native.omits(CgroupKill) {
 		return errors.New("left out by a test")
 	}
 	tree, g, err := p.native.groupOf(p.spec.ID)
@@ -226,7 +226,7 @@ func (p *preparation) createGroup(ctx context.Context) error {
 		}
 	}
 	limits := cgroup.Limits{Memory: p.spec.Limits.Memory, Pids: p.spec.Limits.Pids}
-	if p.native.omit == CgroupLimits {
+	if p.native.omits(CgroupLimits) {
 		limits = cgroup.Limits{}
 	}
 	if err := g.Create(limits); err != nil {
@@ -280,8 +280,8 @@ func (p *preparation) makeMounts(ctx context.Context) error {
 		TmpSize: l.TmpSize, HomeSize: l.HomeSize, ShmSize: l.ShmSize,
 		FileSize: l.FileSize, Files: l.OpenFiles, Cgroup: -1,
 	}
-	if p.native.omit != "" {
-		p.plan.Omit = []string{string(p.native.omit)}
+	for _, c := range p.native.omit {
+		p.plan.Omit = append(p.plan.Omit, string(c))
 	}
 	for _, c := range optional {
 		if !p.report.Control(c).Requested {

@@ -18,7 +18,7 @@ func TestMissingControlIsRefused(t *testing.T) {
 	needRoot(t)
 	// Here the hand claims what it did not do.
 	hidden := map[Control]bool{
-		IPCNamespace: true, NoNetwork: true, PivotRoot: true, ReadonlySystem: true, OverlayWorkspace: true, Rlimits: true, NoNewPrivs: true, CapabilitiesDropped: true,
+		UTSNamespace: true, NetNamespace: true, IPCNamespace: true, NoNetwork: true, PivotRoot: true, ReadonlySystem: true, OverlayWorkspace: true, Rlimits: true, NoNewPrivs: true, CapabilitiesDropped: true,
 		CgroupNamespace: true, CgroupLimits: true, Landlock: true, Seccomp: true,
 	}
 	for _, c := range AllControls() {
@@ -26,7 +26,7 @@ func TestMissingControlIsRefused(t *testing.T) {
 			o := testOptions(t)
 			o.HandPath = omitProgram
 			n := NewNative(o)
-			n.omit = c
+			n.omit = []Control{c}
 			defer n.Close()
 			s := testSpec(t)
 			if c == NoNewPrivs { // these two cannot be installed without it
@@ -52,7 +52,7 @@ func TestMissingControlIsRefused(t *testing.T) {
 
 func TestReleaseHandRefusesToOmit(t *testing.T) {
 	n := newNative(t)
-	n.omit = NoNewPrivs
+	n.omit = []Control{NoNewPrivs}
 	_, err := n.Prepare(context.Background(), testSpec(t))
 	var r *RefusedError
 	if !errors.As(err, &r) || !strings.Contains(err.Error(), "this build cannot") {
@@ -66,7 +66,7 @@ func TestControlThatIsNotRequiredIsReported(t *testing.T) {
 	o.HandPath = omitProgram
 	n := NewNative(o)
 	defer n.Close()
-	n.omit = NoNewPrivs
+	n.omit = []Control{NoNewPrivs}
 	s := testSpec(t)
 	for _, c := range AllControls() {
 		if c != NoNewPrivs && c != Landlock && c != Seccomp {

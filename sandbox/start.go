@@ -110,11 +110,11 @@ func (p *preparation) clone(attr *os.ProcAttr) (proc *os.Process, err error) {
 func (p *preparation) cloneAttr() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	for c, flag := range namespaceFlags {
-		if c != p.native.omit {
+		if !p.native.omits(c) {
 			a.Cloneflags |= flag
 		}
 	}
-	if p.native.omit == UserNamespace {
+	if p.native.omits(UserNamespace) {
 		return a
 	}
 	if p.slot != nil {

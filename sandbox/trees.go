@@ -12,7 +12,7 @@ import (
 
 // trees makes the detached mounts of a sandbox with a uid range.
 func (p *preparation) trees() error {
-	ro := layer.Attr{ReadOnly: p.native.omit != ReadonlySystem, Recursive: true}
+	ro := layer.Attr{ReadOnly: !p.native.omits(ReadonlySystem), Recursive: true}
 	var err error
 	if p.plan.System, err = p.treeOf("/usr", ro); err != nil {
 		return refuseBy(ReadonlySystem, err)

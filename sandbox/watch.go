@@ -71,10 +71,14 @@ type watchdog struct {
 	rest time.Time // no walk before
 }
 
-func (i *Instance) watch() *watchdog {
+func (i *Instance) watch(look bool) *watchdog {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &watchdog{instance: i, upper: i.Upper(), limits: i.spec.Limits, stop: stop, done: make(chan struct{})}
-	go w.run(ctx)
+	if look {
+		go w.run(ctx)
+	} else {
+		close(w.done)
+	}
 	return w
 }
 

@@ -37,8 +37,8 @@ func Enter(p *Plan, payload func(func() error) error) (wire.Ready, error) {
 	return runSteps(p, []step{
 		{control: userNS, run: inUserNS, report: true},
 		{control: pidNS, run: isInit, report: true},
-		{control: utsNS, run: setHostname, report: true},
-		{control: netNS, run: loopback, report: true},
+		{control: utsNS, run: setHostname, report: true, instead: nothing},
+		{control: netNS, run: loopback, report: true, instead: nothing},
 		{control: ipcNS, run: nothing, report: true}, // made by the clone, nothing to do in it
 		{control: noNetwork, run: nothing, report: true, instead: openNetwork},
 		{control: mountNS, run: privateMounts, report: true},
