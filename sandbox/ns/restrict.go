@@ -2,7 +2,7 @@ package ns
 
 import (
 	"cairn/sandbox/landlock"
-	"cairn/sandbox/seccomp"
+	"cairn/sandbox/seccomp/load"
 )
 
 // LandlockProbe is a file that every program inside could read, by its mode
@@ -58,4 +58,4 @@ func restrictPrograms(*Plan) error {
 }
 
 // installFilter is the last step: the steps before need what it refuses.
-func installFilter(p *Plan) error { return seccomp.Install(p.Filter) }
+func installFilter(p *Plan) error { return load.Filter(p.Filter) }

@@ -1,7 +1,7 @@
 // Package seccomp makes the system call filter of a sandbox: a deny list with
 // everything unknown refused, assembled for one architecture. It imports the
-// standard library, golang.org/x/net/bpf and, to install a filter,
-// golang.org/x/sys; which calls are refused stands in policy.go.
+// standard library and golang.org/x/net/bpf; which calls are refused stands in
+// policy.go. Package load installs it.
 //
 //	call of another architecture, or of x32 ----> the process is killed
 //	number above the highest reviewed, clone3 --> ENOSYS: programs fall back

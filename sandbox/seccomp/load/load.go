@@ -1,4 +1,7 @@
-package seccomp
+// Package load installs a system call filter that the worker made. It is apart
+// from package seccomp so that the hand carries no assembler. It imports the
+// standard library and golang.org/x/sys.
+package load
 
 import (
 	"errors"
@@ -9,9 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Install puts a filter, as Bytes gave it, on every thread of the process.
+// instructionSize is that of struct sock_filter.
+const instructionSize = 8
+
+// Filter puts a filter, as seccomp.Program.Bytes gave it, on every thread of the process.
 // It needs no_new_privs and cannot be undone.
-func Install(program []byte) error {
+func Filter(program []byte) error {
 	if len(program) == 0 || len(program)%instructionSize != 0 || len(program)/instructionSize > unix.BPF_MAXINSNS {
 		return fmt.Errorf("seccomp: a program of %d bytes", len(program))
 	}
