@@ -17,6 +17,8 @@ type canary struct {
 	dir  string // /proc/PID
 	pid  int
 	prep *preparation
+
+	mounts []mount // of /proc/PID/mountinfo
 }
 
 func (c canary) checks() map[Control]func() error {

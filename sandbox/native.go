@@ -42,6 +42,7 @@ type Native struct {
 
 	mu   sync.Mutex
 	hand *os.File // sealed program, made at the first use
+	kept kept
 }
 
 var _ Backend = (*Native)(nil)
@@ -90,10 +91,13 @@ func (n *Native) load() ([]byte, error) {
 	return b, nil
 }
 
-// Close frees the sealed program. Instances are not touched.
+// Close frees the sealed program and what was kept. Instances are not touched.
 func (n *Native) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	closeKept(n.kept.roots)
+	closeKept(n.kept.maps)
+	n.kept = kept{plain: n.kept.plain}
 	if n.hand == nil {
 		return nil
 	}

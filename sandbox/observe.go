@@ -115,6 +115,9 @@ func (p *preparation) observeCanary() error {
 	}
 	defer unix.Close(fd)
 	c := canary{dir: fmt.Sprintf("/proc/%d", pid), pid: pid, prep: p}
+	if c.mounts, err = readMounts(c.dir + "/mountinfo"); err != nil {
+		return err
+	}
 	for control, check := range c.checks() {
 		p.report.observed(control, check())
 	}

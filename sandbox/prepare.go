@@ -276,7 +276,7 @@ func (p *preparation) ownUpper() error {
 func (p *preparation) makeMounts(ctx context.Context) error {
 	l := p.spec.Limits
 	p.plan = ns.Plan{
-		Range: p.native.ranged(), Agent: agentID, Hostname: hostname,
+		Root: ns.Source{FD: -1}, Range: p.native.ranged(), Agent: agentID, Hostname: hostname,
 		TmpSize: l.TmpSize, HomeSize: l.HomeSize, ShmSize: l.ShmSize,
 		FileSize: l.FileSize, Files: l.OpenFiles, Cgroup: -1,
 	}

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -12,22 +11,50 @@ import (
 
 // trees makes the detached mounts of a sandbox with a uid range.
 func (p *preparation) trees() error {
-	ro := layer.Attr{ReadOnly: !p.native.omits(ReadonlySystem), Recursive: true}
-	var err error
-	if p.plan.System, err = p.treeOf("/usr", ro); err != nil {
+	root, err := p.root()
+	if err != nil {
 		return refuseBy(ReadonlySystem, err)
 	}
-	for _, m := range p.spec.Mounts {
-		s, err := p.treeOf(m.Source, ro)
-		if err != nil {
-			return refuseBy(ReadonlySystem, err)
+	if root != nil {
+		p.plan.Root = ns.Source{FD: p.inherit(root)}
+		p.plan.System = ns.Source{FD: -1}
+		for _, m := range p.spec.Mounts {
+			s := ns.Source{FD: -1}
+			if ns.Late(m.Target) {
+				if s, err = p.treeOf(m.Source, p.readOnly()); err != nil {
+					return refuseBy(ReadonlySystem, err)
+				}
+			}
+			p.plan.Mounts = append(p.plan.Mounts, ns.Bind{Source: s, Target: m.Target})
 		}
-		p.plan.Mounts = append(p.plan.Mounts, ns.Bind{Source: s, Target: m.Target})
+	} else if err := p.systemTrees(); err != nil {
+		return refuseBy(ReadonlySystem, err)
 	}
 	if err := p.workspace(); err != nil {
 		return refuseBy(OverlayWorkspace, err)
 	}
 	return nil
+}
+
+// systemTrees gives the hand what it needs to make the root itself.
+func (p *preparation) systemTrees() error {
+	ro := p.readOnly()
+	var err error
+	if p.plan.System, err = p.treeOf("/usr", ro); err != nil {
+		return err
+	}
+	for _, m := range p.spec.Mounts {
+		s, err := p.treeOf(m.Source, ro)
+		if err != nil {
+			return err
+		}
+		p.plan.Mounts = append(p.plan.Mounts, ns.Bind{Source: s, Target: m.Target})
+	}
+	return nil
+}
+
+func (p *preparation) readOnly() layer.Attr {
+	return layer.Attr{ReadOnly: !p.native.omits(ReadonlySystem), Recursive: true}
 }
 
 func (p *preparation) treeOf(path string, a layer.Attr) (ns.Source, error) {
@@ -79,15 +106,6 @@ func (p *preparation) workspace() error {
 		p.plan.Lowers = append(p.plan.Lowers, s)
 	}
 	return nil
-}
-
-// idMap makes a user namespace for a map, for as long as the mounts are made.
-func (p *preparation) idMap(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
-	f, err := layer.UserNS(p.exe, uids, gids)
-	if err == nil {
-		p.temp = append(p.temp, f)
-	}
-	return f, err
 }
 
 func (p *preparation) openIn(dir *os.File, name string) (ns.Source, error) {

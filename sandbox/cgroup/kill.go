@@ -19,6 +19,9 @@ const (
 // Kill kills every process of the group and waits until none is left. A
 // group that does not exist is empty.
 func (g *Group) Kill(ctx context.Context) error {
+	if empty, err := g.Empty(); err == nil && empty {
+		return nil
+	}
 	for {
 		if err := g.killOnce(ctx); err != nil {
 			return fmt.Errorf("kill cgroup %s: %w", g.Path, err)

@@ -22,6 +22,7 @@ type Plan struct {
 	Range    bool     // a uid range is mapped: set up as 0, serve as Agent
 	Agent    uint64   // uid and gid inside
 	Hostname string   // uts name
+	Root     Source   // the read-only part, made by the worker: then System and Mounts are in it
 	System   Source   // host /usr
 	Run      Source   // the folder that holds upper and work
 	Upper    Source   // in Run
@@ -61,13 +62,16 @@ func (s Source) put(e *wire.Encoder) {
 
 func source(d *wire.Decoder) Source { return Source{FD: d.I64(), Path: d.Str()} }
 
+// made tells whether the worker made the read-only part.
+func (p *Plan) made() bool { return p.Root.FD >= 0 }
+
 // Encode gives the payload of the Setup frame.
 func (p Plan) Encode() []byte {
 	var e wire.Encoder
 	e.Bool(p.Range)
 	e.U64(p.Agent)
 	e.Str(p.Hostname)
-	for _, s := range []Source{p.System, p.Run, p.Upper, p.Work} {
+	for _, s := range []Source{p.Root, p.System, p.Run, p.Upper, p.Work} {
 		s.put(&e)
 	}
 	e.U64(uint64(len(p.Lowers)))
@@ -97,7 +101,7 @@ func (p Plan) Encode() []byte {
 func DecodePlan(b []byte) (Plan, error) {
 	d := wire.NewDecoder(b)
 	p := Plan{Range: d.Bool(), Agent: d.U64(), Hostname: d.Str()}
-	p.System, p.Run, p.Upper, p.Work = source(d), source(d), source(d), source(d)
+	p.Root, p.System, p.Run, p.Upper, p.Work = source(d), source(d), source(d), source(d), source(d)
 	for n := d.U64(); n > 0 && d.Err() == nil; n-- {
 		p.Lowers = append(p.Lowers, source(d))
 	}

@@ -178,7 +178,7 @@ func CloseOthers(keep map[int]bool) error {
 // Kept lists the descriptors that a plan uses.
 func (p *Plan) Kept(socket int) map[int]bool {
 	keep := map[int]bool{socket: true, int(p.Cgroup): true}
-	for _, s := range append([]Source{p.System, p.Run, p.Upper, p.Work}, p.Lowers...) {
+	for _, s := range append([]Source{p.Root, p.System, p.Run, p.Upper, p.Work}, p.Lowers...) {
 		keep[int(s.FD)] = true
 	}
 	for _, b := range p.Mounts {
