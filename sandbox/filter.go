@@ -22,18 +22,15 @@ func (c canary) readFilter() (program []byte, err error) {
 	if c.prep.slot == nil {
 		return nil, fmt.Errorf("%w: only root may read a filter back", errNotObservable)
 	}
-	err = onLostThread(func() error {
-		program, err = traceFilter(c.pid)
-		return err
-	})
+	program, err = traceFilter(c.pid)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotObservable, err)
 	}
 	return program, nil
 }
 
-// traceFilter runs on one thread, which is the tracer; its end would let the
-// canary go on in any case.
+// traceFilter must run on one thread, which is the tracer; its end would let
+// the canary go on in any case.
 func traceFilter(pid int) ([]byte, error) {
 	if err := unix.PtraceSeize(pid); err != nil {
 		return nil, fmt.Errorf("trace the canary: %w", err)

@@ -92,7 +92,7 @@ func (c canary) rootOfNamespace() error {
 	if c.prep.slot == nil {
 		return fmt.Errorf("%w: an unprivileged worker cannot enter the mount namespace", errNotObservable)
 	}
-	return onLostThread(c.compareRoots)
+	return c.compareRoots()
 }
 
 // onLostThread runs f on a thread that ends afterwards, so that f may change

@@ -118,8 +118,20 @@ func (p *preparation) observeCanary() error {
 	if c.mounts, err = readMounts(c.dir + "/mountinfo"); err != nil {
 		return err
 	}
-	for control, check := range c.checks() {
-		p.report.observed(control, check())
+	// On one thread, because of tracing, that ends, because it enters a
+	// namespace of the canary; which must be the last that is done there.
+	checks := c.checks()
+	err = onLostThread(func() error {
+		for control, check := range checks {
+			if control != PivotRoot {
+				p.report.observed(control, check())
+			}
+		}
+		p.report.observed(PivotRoot, checks[PivotRoot]())
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	p.probe = c.canRead()
 	// Alive after the last reading: every reading was of this process.

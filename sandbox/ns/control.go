@@ -23,8 +23,7 @@ const (
 	homeDir     = "/home/agent"
 	workspace   = "/workspace"
 	stage       = "/tmp" // where the new root is built, in the hand's own mount namespace
-	lowerStage  = "/.lower-"
-	runStage    = "/.run"
+	runStage    = "/run"
 	rootOptions = "mode=0755,size=16m,nr_inodes=16384"
 )
 

@@ -147,30 +147,26 @@ func mountProc(*Plan) error {
 	return nil
 }
 
+// mountWorkspace puts the overlay on /workspace. What it is made of is attached
+// below a file system that goes again as a whole: the overlay holds copies of
+// its own, and by a name the agent could reach the upper behind its back.
 func mountWorkspace(p *Plan) error {
-	// The trees are attached below /tmp, since the root may be read-only. By
-	// these names the agent could reach the upper behind the overlay's back, so
-	// that they go again; the overlay holds its own copies.
 	const scratch = stage + "/tmp"
-	if err := os.Mkdir(scratch+runStage, 0o755); err != nil {
+	if err := tmpfs(scratch, "mode=0700,size=1m", unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 		return err
+	}
+	// Overlay needs at least one lower: without any, an empty folder is it.
+	lowers := make([]string, max(1, len(p.Lowers)))
+	for i := range lowers {
+		lowers[i] = scratch + "/" + strconv.Itoa(i)
+	}
+	for _, dir := range append(lowers, scratch+runStage) {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	if err := layer.Attach(int(p.Run.FD), scratch+runStage); err != nil {
 		return err
-	}
-	// Overlay needs at least one lower: without any, an empty file system is
-	// it. A plain folder would not do, it is removed from under the overlay.
-	lowers := make([]string, max(1, len(p.Lowers)))
-	for i := range lowers {
-		lowers[i] = scratch + lowerStage + strconv.Itoa(i)
-		if err := os.Mkdir(lowers[i], 0o755); err != nil {
-			return err
-		}
-	}
-	if len(p.Lowers) == 0 {
-		if err := tmpfs(lowers[0], "mode=0755,size=4k,nr_inodes=2", unix.MS_RDONLY); err != nil {
-			return err
-		}
 	}
 	for i, l := range p.Lowers {
 		if err := layer.Attach(int(l.FD), lowers[i]); err != nil {
@@ -181,15 +177,7 @@ func mountWorkspace(p *Plan) error {
 	if err := layer.Overlay(lowers, upper, work, stage+workspace); err != nil {
 		return err
 	}
-	for _, l := range append(lowers, scratch+runStage) {
-		if err := unix.Unmount(l, unix.MNT_DETACH); err != nil {
-			return err
-		}
-		if err := os.Remove(l); err != nil {
-			return err
-		}
-	}
-	return nil
+	return unix.Unmount(scratch, unix.MNT_DETACH)
 }
 
 // mountDeclared attaches the operator's mounts. Targets were checked by the
