@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"cairn/sandbox/hand"
 )
 
@@ -31,17 +33,28 @@ type process struct {
 }
 
 // parent runs every clone on one thread that never ends: the kernel kills a
-// child when the thread that made it ends, not when the process does.
-var parent = sync.OnceValue(func() chan<- func() {
+// child when the thread that made it ends, not when the process does. The
+// thread has no_new_privs, which its children inherit before their first
+// instruction. The other one is for the tests that leave that out.
+var (
+	parent        = sync.OnceValue(func() chan<- func() { return newParent(true) })
+	lenientParent = sync.OnceValue(func() chan<- func() { return newParent(false) })
+)
+
+func newParent(strict bool) chan<- func() {
 	jobs := make(chan func())
 	go func() {
 		runtime.LockOSThread()
+		if strict {
+			// A failure is found by the hand, which refuses to go on without.
+			_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		}
 		for f := range jobs {
 			f()
 		}
 	}()
 	return jobs
-})
+}
 
 // startHand clones the hand into its namespaces. It waits there for its plan,
 // so that it can be moved into its control group first.
@@ -99,7 +112,11 @@ func (p *preparation) startHand(context.Context) error {
 
 func (p *preparation) clone(attr *os.ProcAttr) (proc *os.Process, err error) {
 	done := make(chan struct{})
-	parent() <- func() {
+	from := parent
+	if p.native.omits(NoNewPrivs) {
+		from = lenientParent
+	}
+	from() <- func() {
 		defer close(done)
 		proc, err = os.StartProcess(inheritedProgram, []string{"cairn-hand"}, attr)
 	}
@@ -120,7 +137,7 @@ func (p *preparation) cloneAttr() *syscall.SysProcAttr {
 	if p.slot != nil {
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: p.slot.base, Size: rangeSize}}
 		a.GidMappings, a.GidMappingsEnableSetgroups = a.UidMappings, true
-		a.Credential = &syscall.Credential{Uid: 0, Gid: 0}
+		a.Credential = &syscall.Credential{Uid: 0, Gid: agentID} // and no other groups
 		return a
 	}
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: agentID, HostID: os.Geteuid(), Size: 1}}

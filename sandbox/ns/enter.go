@@ -58,7 +58,7 @@ func Enter(p *Plan, payload func(func() error) error) (wire.Ready, error) {
 		{control: userNS, run: on(newKeyring)},
 		{control: dropCaps, run: on(dropBounding), instead: nothing},
 		{control: dropCaps, run: becomeAgent, report: true},
-		{control: noNewPrivs, run: setNoNewPrivs, report: true, instead: nothing},
+		{control: noNewPrivs, run: checkNoNewPrivs, report: true, instead: nothing},
 		{control: pidNS, run: on(dieWithParent)},
 		{control: dropCaps, run: notDumpable},
 		{control: landlocked, run: restrictFiles, instead: nothing},
