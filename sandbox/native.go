@@ -95,9 +95,7 @@ func (n *Native) load() ([]byte, error) {
 func (n *Native) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	closeKept(n.kept.roots)
-	closeKept(n.kept.maps)
-	n.kept = kept{plain: n.kept.plain}
+	n.kept.close()
 	if n.hand == nil {
 		return nil
 	}

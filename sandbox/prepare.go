@@ -34,16 +34,17 @@ type preparation struct {
 	report *Report
 	exe    string
 
-	slot  *slot
-	store int // first id under which uppers are stored
-	tree  *cgroup.Tree
-	group *cgroup.Group // nil: this sandbox has none
-	plan  ns.Plan
-	files []*os.File // inherited by the hand, from descriptor 4 on
-	temp  []*os.File // closed once the hand runs
-	undo  []func() error
-	hand  *process
-	probe error // why the canary's attempt to read would prove nothing
+	slot   *slot
+	store  int // first id under which uppers are stored
+	tree   *cgroup.Tree
+	group  *cgroup.Group // nil: this sandbox has none
+	plan   ns.Plan
+	files  []*os.File // inherited by the hand, from descriptor 4 on
+	temp   []*os.File // closed once the hand runs
+	opened []*os.File // what a root that is made now will show
+	undo   []func() error
+	hand   *process
+	probe  error // why the canary's attempt to read would prove nothing
 }
 
 // Prepare makes a sandbox and proves its controls before it returns. A

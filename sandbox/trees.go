@@ -15,40 +15,19 @@ func (p *preparation) trees() error {
 	if err != nil {
 		return refuseBy(ReadonlySystem, err)
 	}
-	if root != nil {
-		p.plan.Root = ns.Source{FD: p.inherit(root)}
-		p.plan.System = ns.Source{FD: -1}
-		for _, m := range p.spec.Mounts {
-			s := ns.Source{FD: -1}
-			if ns.Late(m.Target) {
-				if s, err = p.treeOf(m.Source, p.readOnly()); err != nil {
-					return refuseBy(ReadonlySystem, err)
-				}
+	p.plan.Root = ns.Source{FD: p.inherit(root)}
+	p.plan.System = ns.Source{FD: -1}
+	for _, m := range p.spec.Mounts {
+		s := ns.Source{FD: -1}
+		if ns.Late(m.Target) {
+			if s, err = p.treeOf(m.Source, p.readOnly()); err != nil {
+				return refuseBy(ReadonlySystem, err)
 			}
-			p.plan.Mounts = append(p.plan.Mounts, ns.Bind{Source: s, Target: m.Target})
 		}
-	} else if err := p.systemTrees(); err != nil {
-		return refuseBy(ReadonlySystem, err)
+		p.plan.Mounts = append(p.plan.Mounts, ns.Bind{Source: s, Target: m.Target})
 	}
 	if err := p.workspace(); err != nil {
 		return refuseBy(OverlayWorkspace, err)
-	}
-	return nil
-}
-
-// systemTrees gives the hand what it needs to make the root itself.
-func (p *preparation) systemTrees() error {
-	ro := p.readOnly()
-	var err error
-	if p.plan.System, err = p.treeOf("/usr", ro); err != nil {
-		return err
-	}
-	for _, m := range p.spec.Mounts {
-		s, err := p.treeOf(m.Source, ro)
-		if err != nil {
-			return err
-		}
-		p.plan.Mounts = append(p.plan.Mounts, ns.Bind{Source: s, Target: m.Target})
 	}
 	return nil
 }
