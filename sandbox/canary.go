@@ -18,7 +18,9 @@ type canary struct {
 	pid  int
 	prep *preparation
 
-	mounts []mount // of /proc/PID/mountinfo
+	mounts []mount           // of /proc/PID/mountinfo
+	texts  map[string]string // files that were read: it does not change while it waits
+	member func() error      // whether it is in its control group
 }
 
 func (c canary) checks() map[Control]func() error {
@@ -45,7 +47,13 @@ func (c canary) checks() map[Control]func() error {
 }
 
 func (c canary) read(name string) (string, error) {
+	if text, ok := c.texts[name]; ok {
+		return text, nil
+	}
 	b, err := os.ReadFile(c.dir + "/" + name)
+	if err == nil {
+		c.texts[name] = string(b)
+	}
 	return string(b), err
 }
 
@@ -172,7 +180,7 @@ func (c canary) limits() error {
 	if c.prep.group == nil {
 		return errors.New("no control group")
 	}
-	if err := c.prep.group.Member(c.pid); err != nil {
+	if err := c.member(); err != nil {
 		return err
 	}
 	return c.prep.group.Bounded(cgroup.Limits{Memory: c.prep.spec.Limits.Memory, Pids: c.prep.spec.Limits.Pids})
@@ -206,7 +214,7 @@ func (c canary) cgroup() error {
 	if c.prep.group == nil {
 		return errors.New("no control group")
 	}
-	return c.prep.group.Member(c.pid)
+	return c.member()
 }
 
 // network: no interface but lo, no route.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -114,7 +115,8 @@ func (p *preparation) observeCanary() error {
 		return fmt.Errorf("canary %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
-	c := canary{dir: fmt.Sprintf("/proc/%d", pid), pid: pid, prep: p}
+	c := canary{dir: fmt.Sprintf("/proc/%d", pid), pid: pid, prep: p, texts: map[string]string{}}
+	c.member = sync.OnceValue(func() error { return p.group.Member(pid) })
 	if c.mounts, err = readMounts(c.dir + "/mountinfo"); err != nil {
 		return err
 	}
