@@ -47,9 +47,9 @@ func doctorCommand(g *globals) *cobra.Command {
 		Example: "  cairn doctor\n  cairn doctor --json | jq '.checks[] | select(.ok | not)'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			grade, err := sandbox.ParseGrade(required)
+			grade, err := parseGrade(required)
 			if err != nil {
-				return usage(fmt.Errorf("--require-grade: %w", err))
+				return err
 			}
 			d := g.diagnose(cmd.Context(), grade)
 			if asJSON || g.output == "json" {

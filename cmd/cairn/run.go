@@ -81,6 +81,9 @@ func (g *globals) runOnce(cmd *cobra.Command, f *runFlags, prompt string) error 
 	if err != nil {
 		return usage(err)
 	}
+	if _, err := parseGrade(f.worker.grade); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	in, err := g.openInstallation(ctx, true)

@@ -64,6 +64,14 @@ func (f *workerFlags) requireGrade(c *cobra.Command, grade sandbox.Grade) {
 	c.Flags().StringVar(&f.grade, "require-grade", string(grade), "lowest `GRADE` of a sandbox that is accepted: C, C-, D or F; below it a run is refused before anything executes")
 }
 
+func parseGrade(text string) (sandbox.Grade, error) {
+	grade, err := sandbox.ParseGrade(text)
+	if err != nil {
+		return "", usage(fmt.Errorf("--require-grade: %w", err))
+	}
+	return grade, nil
+}
+
 // args are the flags as another process takes them.
 func (f *workerFlags) args() []string {
 	args := []string{"--slots", strconv.Itoa(f.slots)}
@@ -126,9 +134,9 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 	if err != nil {
 		return worker.Options{}, usage(err)
 	}
-	grade, err := sandbox.ParseGrade(f.grade)
+	grade, err := parseGrade(f.grade)
 	if err != nil {
-		return worker.Options{}, usage(fmt.Errorf("--require-grade: %w", err))
+		return worker.Options{}, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
