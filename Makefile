@@ -9,10 +9,10 @@ HAND := sandbox/hand/bin/hand
 STOP_TEST := $(GO) run ./db/embedded/testcluster/stop
 TEST_FLAGS ?=
 
-.PHONY: help run build hand test check gen lint bench torture clean
+.PHONY: help run build hand test check gen lint bench torture drill drill-upgrade clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 run: build ## Build and run everything; Ctrl-C stops it
 	@exec ./bin/cairn up
@@ -45,6 +45,15 @@ bench: build ## Measure against the floors, as ratios in one run
 
 torture: build ## Positions under fire: CAIRN_TORTURE_SECONDS=60 CAIRN_TORTURE_SEED=1
 	@status=0; CAIRN_TORTURE_SECONDS=$${CAIRN_TORTURE_SECONDS:-60} $(GO) test -count=1 -timeout 20m -v -run TestPositionsUnderFire ./db/torture || status=$$?; $(STOP_TEST) || status=1; exit $$status
+
+drill: build ## Back up under load, lose everything, restore, and see that all holds
+	@docs/operations/drill.sh restore
+
+OLD ?= HEAD~1
+drill-upgrade: build ## Go from the version OLD (HEAD~1) to this one under load
+	@old=$$(mktemp -d) && trap 'git worktree remove --force "$$old/tree"; rm -rf "$$old"' EXIT && \
+	git worktree add -q --detach "$$old/tree" $(OLD) && $(MAKE) -s -C "$$old/tree" build && \
+	docs/operations/drill.sh upgrade "$$old/tree/bin/cairn"
 
 clean: ## Remove what was built
 	rm -rf bin $(HAND)

@@ -44,7 +44,7 @@ var restricted = map[string][]string{
 	"github.com/pressly/goose/v3": {"db"},
 	"database/sql":                {"db"},
 	"os/exec":                     {"sandbox", "db/embedded"},
-	"github.com/coder/websocket":  {"server"},
+	"github.com/coder/websocket":  {"server", "cmd"},
 	"github.com/spf13/cobra":      {"cmd"},
 	"github.com/google/uuid":      {"db", "server", "worker", "cmd"},
 	"golang.org/x/crypto":         {"db", "server"},

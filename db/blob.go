@@ -1,10 +1,12 @@
 package db
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,6 +63,88 @@ func (s *BlobStore) write(path string, content []byte) error {
 	return errors.Join(syncFolder(folder), syncFolder(s.dir))
 }
 
+// PutStream stores what write writes, without ever holding it in memory, and returns its name. When write fails
+// nothing is stored, and its error is returned as it is.
+func (s *BlobStore) PutStream(write func(io.Writer) error) (string, error) {
+	failed := func(err error) error {
+		return fault.New(fault.Unavailable, "blob_store_failed",
+			"blob store %s: %v: free some space or mend the folder; nothing was appended", s.dir, err)
+	}
+	temp, err := os.CreateTemp(s.dir, ".new-*")
+	if err != nil {
+		return "", failed(err)
+	}
+	defer os.Remove(temp.Name())
+	defer temp.Close()
+	sum, disk := sha256.New(), &diskWriter{file: temp}
+	buffered := bufio.NewWriterSize(io.MultiWriter(disk, sum), 128<<10)
+	err = write(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if disk.err != nil {
+		return "", failed(disk.err)
+	}
+	if err != nil {
+		return "", err
+	}
+	name := hex.EncodeToString(sum.Sum(nil))
+	if err := errors.Join(temp.Sync(), s.publish(temp.Name(), name)); err != nil {
+		return "", failed(err)
+	}
+	return name, nil
+}
+
+// publish gives a whole file its name, for good.
+func (s *BlobStore) publish(temp, name string) error {
+	folder := filepath.Dir(s.path(name))
+	err := os.Mkdir(folder, 0o700)
+	if err == nil {
+		err = syncFolder(s.dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := os.Rename(temp, s.path(name)); err != nil {
+		return err
+	}
+	return syncFolder(folder)
+}
+
+// diskWriter remembers that the disk failed, and not the source.
+type diskWriter struct {
+	file *os.File
+	err  error
+}
+
+func (w *diskWriter) Write(p []byte) (int, error) {
+	n, err := w.file.Write(p)
+	if err != nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// open opens a blob without reading it.
+func (s *BlobStore) open(name string) (*os.File, error) {
+	if raw, err := hex.DecodeString(name); err != nil || len(raw) != sha256.Size {
+		return nil, fmt.Errorf("blob name %.80q: want 64 hexadecimal digits", name)
+	}
+	f, err := os.Open(s.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, s.missing(name)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "blob_unreadable", "blob %s: %v", name, err)
+	}
+	return f, nil
+}
+
+func (s *BlobStore) missing(name string) error {
+	return fault.New(fault.Unavailable, "blob_missing",
+		"blob %s is missing from %s: restore the blob folder from the backup that belongs to this log", name, s.dir)
+}
+
 // Get reads a blob back and checks it against its name.
 func (s *BlobStore) Get(name string) ([]byte, error) {
 	if raw, err := hex.DecodeString(name); err != nil || len(raw) != sha256.Size {
@@ -68,8 +152,7 @@ func (s *BlobStore) Get(name string) ([]byte, error) {
 	}
 	content, err := os.ReadFile(s.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(fault.Unavailable, "blob_missing",
-			"blob %s is missing from %s: restore the blob folder from the backup that belongs to this log", name, s.dir)
+		return nil, s.missing(name)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "blob_unreadable", "blob %s: %v", name, err)

@@ -17,7 +17,8 @@ import (
 // many finds nothing to claim.
 type RunJob struct {
 	Run          event.ID `json:"run"`
-	Conversation event.ID `json:"conversation"`
+	Conversation event.ID `json:"conversation"`  // zero for the run of a task
+	Task         event.ID `json:"task,omitzero"` // zero for the run of a conversation
 	Space        event.ID `json:"space"`
 }
 
@@ -32,7 +33,7 @@ func jobParams(jobs []dispatch.Job) []river.InsertManyParams {
 	params := make([]river.InsertManyParams, len(jobs))
 	for i, job := range jobs {
 		params[i] = river.InsertManyParams{
-			Args: RunJob{Run: job.Run, Conversation: job.Conversation, Space: job.Space},
+			Args: RunJob{Run: job.Run, Conversation: job.Conversation, Task: job.Task, Space: job.Space},
 			InsertOpts: &river.InsertOpts{
 				Queue:       job.Queue,
 				MaxAttempts: 1, // a run that is lost is dispatched again by its own event
@@ -67,12 +68,22 @@ func (d *DB) Redispatch(ctx context.Context) (int, error) {
 	}
 	jobs := make([]dispatch.Job, len(rows))
 	for i, row := range rows {
-		jobs[i] = dispatch.Job{Kind: dispatch.KindRun, Run: row.ID, Conversation: row.ConversationID, Space: row.SpaceID, Queue: row.Queue}
+		jobs[i] = dispatch.Job{
+			Kind: dispatch.KindRun, Run: row.ID, Conversation: some(row.ConversationID), Task: some(row.TaskID), Space: row.SpaceID, Queue: row.Queue,
+		}
 	}
 	if _, err := d.river.InsertMany(ctx, jobParams(jobs)); err != nil {
 		return 0, fmt.Errorf("insert jobs: %w", err)
 	}
 	return len(jobs), nil
+}
+
+// some is the id of a column, zero when it has none.
+func some(id *event.ID) event.ID {
+	if id == nil {
+		return event.ID{}
+	}
+	return *id
 }
 
 // Read gives the generated queries over the projections.

@@ -20,9 +20,10 @@ import (
 //	(none) --Renew--> held --Renew--> held --not renewed for a ttl--> expired --sweep--> (none)
 //	                   +--Drop--> (none)
 type Lease struct {
-	Run, Space, Conversation event.ID
-	Epoch                    int64
-	Worker                   string
+	Run, Space event.ID
+	Topic      event.ID // of the run: its conversation or its task
+	Epoch      int64
+	Worker     string
 }
 
 // Leases renews over a connection of its own, so that a busy pool cannot cost a worker its runs. It is safe
@@ -49,7 +50,7 @@ func (l *Leases) Renew(ctx context.Context, ttl time.Duration, leases ...Lease) 
 	q := logq.New(l.conn)
 	for _, lease := range leases {
 		_, err := q.LeaseRenew(ctx, logq.LeaseRenewParams{
-			RunID: lease.Run, SpaceID: lease.Space, ConversationID: lease.Conversation, Epoch: lease.Epoch,
+			RunID: lease.Run, SpaceID: lease.Space, ConversationID: lease.Topic, Epoch: lease.Epoch,
 			Worker: lease.Worker, TtlSeconds: ttl.Seconds(),
 		})
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -89,7 +90,7 @@ func (d *DB) ExpiredLeases(ctx context.Context, limit int) ([]Lease, error) {
 	}
 	leases := make([]Lease, len(rows))
 	for i, row := range rows {
-		leases[i] = Lease{Run: row.RunID, Space: row.SpaceID, Conversation: row.ConversationID, Epoch: row.Epoch, Worker: row.Worker}
+		leases[i] = Lease{Run: row.RunID, Space: row.SpaceID, Topic: row.ConversationID, Epoch: row.Epoch, Worker: row.Worker}
 	}
 	return leases, nil
 }
@@ -104,7 +105,7 @@ func (d *DB) UnleasedClaims(ctx context.Context, limit int) ([]Lease, error) {
 	}
 	leases := make([]Lease, len(rows))
 	for i, row := range rows {
-		leases[i] = Lease{Run: row.ID, Space: row.SpaceID, Conversation: row.ConversationID, Epoch: row.Epoch, Worker: row.Worker}
+		leases[i] = Lease{Run: row.ID, Space: row.SpaceID, Topic: row.TopicID, Epoch: row.Epoch, Worker: row.Worker}
 	}
 	return leases, nil
 }

@@ -33,6 +33,7 @@ const drainTime = 20 * time.Second
 type Options struct {
 	DB        *db.DB
 	Models    []gateway.Model
+	Roots     []string // names of folders that runs may start from, as the workers offer them
 	DemoPause time.Duration
 	Limits    auth.Limits // zero: the standard ones
 	Version   string
@@ -78,7 +79,7 @@ func (s *Server) routes(signIn *auth.Auth) (http.Handler, error) {
 	inner := http.NewServeMux()
 	inner.HandleFunc("GET /healthz", s.health)
 	inner.HandleFunc("GET /readyz", s.ready)
-	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Version: s.options.Version, Log: s.options.Log}, inner)
+	a, err := api.New(api.Options{DB: s.options.DB, Auth: signIn, Models: s.gateway.Models(), Roots: s.options.Roots, Version: s.options.Version, Log: s.options.Log}, inner)
 	if err != nil {
 		return nil, err
 	}

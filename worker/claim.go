@@ -29,7 +29,7 @@ func (r *runWorker) Work(ctx context.Context, job *river.Job[db.RunJob]) error {
 	if w.draining.Load() {
 		return river.JobSnooze(0)
 	}
-	target := run.Target{Run: job.Args.Run, Space: job.Args.Space, Conversation: job.Args.Conversation}
+	target := run.Target{Run: job.Args.Run, Space: job.Args.Space, Conversation: job.Args.Conversation, Task: job.Args.Task}
 	claim, err := w.claim(ctx, target)
 	switch {
 	case fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound):
@@ -68,7 +68,7 @@ func (w *Worker) claim(ctx context.Context, target run.Target) (harness.Claim, e
 
 // carry runs the loop under a lease.
 func (w *Worker) carry(ctx context.Context, claim harness.Claim) error {
-	lease := db.Lease{Run: claim.Run, Space: claim.Space, Conversation: claim.Conversation, Epoch: claim.Epoch, Worker: w.o.Name}
+	lease := db.Lease{Run: claim.Run, Space: claim.Space, Topic: claim.Topic(), Epoch: claim.Epoch, Worker: w.o.Name}
 	holding, err := w.keeper.take(ctx, lease)
 	if err != nil {
 		return err

@@ -158,7 +158,7 @@ func (k *keeper) checkOrders(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, k.ttl/6)
 	defer cancel()
 	for _, h := range k.all() {
-		value, _, err := k.db.Load(ctx, run.Stream(h.lease.Run, h.lease.Space, h.lease.Conversation))
+		value, _, err := k.db.Load(ctx, run.Stream(h.lease.Run, h.lease.Space, h.lease.Topic))
 		state, ok := value.(run.State)
 		switch {
 		case err != nil || !ok: // the next heartbeat asks again

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	DB        *db.DB
 	Sandboxes workspace.Sandboxes // a *sandbox.Native
-	DataDir   string              // absolute; files of runs lie in DataDir/run
+	DataDir   string              // absolute; files of runs lie in DataDir/run, of sources in DataDir/layer
 	Gateway   string              // address of the model gateway, such as http://127.0.0.1:8080/gateway
 
 	Name   string   // unique among the workers that live; empty: host, process and time
@@ -108,6 +108,7 @@ func (o Options) harness(log *slog.Logger) harness.Options {
 		Attempts: o.ModelAttempts, Backoff: o.ModelBackoff, OnDelta: o.OnDelta, Log: log,
 		Workspaces: workspace.Config{
 			Sandboxes: o.Sandboxes, CgroupParent: o.CgroupParent, Dir: filepath.Join(o.DataDir, "run"), Host: o.Host,
+			Layers: filepath.Join(o.DataDir, "layer"), Contents: o.DB,
 			Roots: o.Roots, Tools: o.Tools, Env: o.Env, Limits: o.SandboxLimits, Grade: o.Grade, Require: o.Require,
 			Waiting: func(run event.ID, err error) { log.Warn("a sandbox must wait", "run", run, "error", err) },
 		},

@@ -13,6 +13,7 @@ import (
 	"cairn/domain/event"
 	"cairn/domain/fault"
 	"cairn/domain/run"
+	"cairn/worker/harness"
 )
 
 // sweepBatch bounds one pass.
@@ -59,12 +60,13 @@ func (w *Worker) sweepOnce(ctx context.Context, suspects map[db.Lease]bool) (map
 // takeBack lets another worker have the run, then forgets the lease. A refusal means that the claim is over
 // already.
 func (w *Worker) takeBack(ctx context.Context, lease db.Lease) error {
-	target := run.Target{Run: lease.Run, Space: lease.Space, Conversation: lease.Conversation}
-	value, _, err := w.o.DB.Load(ctx, target.Stream())
+	stream := run.Stream(lease.Run, lease.Space, lease.Topic)
+	value, _, err := w.o.DB.Load(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("take back run %s: %w", lease.Run, err)
 	}
 	state, _ := value.(run.State)
+	target := run.TargetOf(stream, state)
 	if strings.HasPrefix(state.Queue, conversation.LocalQueue) {
 		if err = w.harness.Workspaces.KillOlder(ctx, lease.Run, state, lease.Epoch+1); err == nil {
 			err = w.failLocal(ctx, target, lease.Epoch)
@@ -81,14 +83,16 @@ func (w *Worker) takeBack(ctx context.Context, lease db.Lease) error {
 	return w.o.DB.DropLease(ctx, lease)
 }
 
-// failLocal fails a run, and all that wait behind it, whose queue only the lost process served: they would
+// failLocal fails a run, and all that wait behind it in its conversation, whose queue only the lost process served: they would
 // wait for ever.
 func (w *Worker) failLocal(ctx context.Context, target run.Target, epoch int64) error {
 	for {
 		end := run.Ending{Outcome: run.StatusFailed, Code: run.CodeWorkerLost, Epoch: epoch}
-		command := conversation.EndTurn{Conversation: target.Conversation, Space: target.Space, Run: target.Run, End: end}
-		if _, err := w.o.DB.Execute(ctx, command, systemMeta()); err != nil {
+		if _, err := w.o.DB.Execute(ctx, harness.End(target, end), systemMeta()); err != nil {
 			return err
+		}
+		if !target.Task.IsZero() { // nothing waits behind the run of a task
+			return nil
 		}
 		value, _, err := w.o.DB.Load(ctx, conversation.Stream(target.Conversation, target.Space))
 		if err != nil {

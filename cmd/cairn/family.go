@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -41,6 +42,10 @@ func (g *globals) startFamily(ctx context.Context, in *installation, f *upFlags,
 		args := append([]string{"server", "--listen", address}, common...)
 		if f.models != "" {
 			args = append(args, "--models", f.models)
+		}
+		for _, root := range f.roots {
+			name, _, _ := strings.Cut(root, "=")
+			args = append(args, "--root", name)
 		}
 		name := "server"
 		if len(addresses) > 1 {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -117,6 +118,9 @@ func (in *installation) migrate(ctx context.Context, g *globals) error {
 	applied, err := db.Migrate(ctx, in.ownerURL)
 	for _, m := range applied {
 		g.say("migrated %s %d %s", m.Schema, m.Version, m.Name)
+	}
+	if i := slices.IndexFunc(applied, func(m db.Migration) bool { return m.Schema == "view" }); i >= 0 && applied[i].Version > 1 {
+		g.say("the projections have changed: make them anew with 'cairn replay rebuild --swap --allow-differences'")
 	}
 	if err == nil {
 		err = db.BindKey(ctx, in.ownerURL, in.keys)

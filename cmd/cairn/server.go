@@ -23,6 +23,7 @@ type serverFlags struct {
 	listen  string
 	models  string
 	metrics string // of 'cairn server' alone
+	offered []string
 }
 
 func serverCommand(g *globals) *cobra.Command {
@@ -43,6 +44,7 @@ func serverCommand(g *globals) *cobra.Command {
 	}
 	f.register(c)
 	c.Flags().StringVar(&f.metrics, "metrics-listen", "", "`ADDRESS` to answer /metrics on, to anybody who reaches it; default: on --listen, to this machine only")
+	c.Flags().StringArrayVar(&f.offered, "root", nil, "say that workers offer the folder `NAME` as a source (repeatable); NAME=DIR is taken too, and DIR is not looked at")
 	return c
 }
 
@@ -67,7 +69,11 @@ func (g *globals) serve(ctx context.Context, f *serverFlags) error {
 	if err != nil {
 		return err
 	}
-	o := server.Options{DB: d, Models: models, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log}
+	roots, err := rootNames(f.offered)
+	if err != nil {
+		return usage(err)
+	}
+	o := server.Options{DB: d, Models: models, Roots: roots, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log}
 	if f.metrics != "" {
 		if o.Metrics, err = net.Listen("tcp", f.metrics); err != nil {
 			return usage(fmt.Errorf("--metrics-listen: %w", err))

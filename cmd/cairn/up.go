@@ -59,6 +59,9 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	if _, err := parseGrade(f.grade); err != nil {
 		return err
 	}
+	if _, err := parseRoots(f.roots); err != nil {
+		return usage(err)
+	}
 	in, err := g.openInstallation(ctx, true)
 	if err != nil {
 		return err

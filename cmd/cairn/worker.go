@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn/db"
+	rules "cairn/domain/check"
 	"cairn/domain/conversation"
 	"cairn/sandbox"
 	"cairn/worker"
@@ -103,7 +105,7 @@ func (g *globals) work(ctx context.Context, f *workerFlags, server, name string)
 	o.Gateway, o.Queues = gatewayOf(server), []string{conversation.DefaultQueue}
 	words := d.NewDeltaWriter()
 	o.OnDelta = func(x harness.Delta) {
-		words.Add(db.Delta{Space: x.Space, Topic: x.Conversation, Run: x.Run, Epoch: x.Epoch, Step: x.Step, Attempt: x.Attempt, Text: x.Text})
+		words.Add(db.Delta{Space: x.Space, Topic: x.Topic, Run: x.Run, Epoch: x.Epoch, Step: x.Step, Attempt: x.Attempt, Text: x.Text})
 	}
 	if name != "" {
 		o.Name = name
@@ -155,8 +157,11 @@ func parseRoots(flags []string) (map[string]string, error) {
 	roots := map[string]string{}
 	for _, text := range flags {
 		name, dir, ok := strings.Cut(text, "=")
-		if !ok || name == "" || !filepath.IsAbs(dir) {
+		if !ok || !filepath.IsAbs(dir) {
 			return nil, fmt.Errorf("--root %q: want NAME=DIR with an absolute folder", text)
+		}
+		if err := rules.Name("name", name, maxRootName); err != nil {
+			return nil, fmt.Errorf("--root %q: %w", text, err)
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return nil, fmt.Errorf("--root %q: %s is not a folder that can be read", text, dir)
@@ -167,6 +172,26 @@ func parseRoots(flags []string) (map[string]string, error) {
 		roots[name] = dir
 	}
 	return roots, nil
+}
+
+// maxRootName is how long the name of a root may be, as in every source.
+const maxRootName = 64
+
+// rootNames are the names of what workers offer, in order. A server needs to know no more: it may be on another host.
+func rootNames(flags []string) ([]string, error) {
+	names := []string{}
+	for _, text := range flags {
+		name, _, _ := strings.Cut(text, "=")
+		if err := rules.Name("name", name, maxRootName); err != nil {
+			return nil, fmt.Errorf("--root %q: %w", text, err)
+		}
+		if slices.Contains(names, name) {
+			return nil, fmt.Errorf("--root %q: the name %s is used twice", text, name)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // gatewayOf is the model gateway of a server.

@@ -15,6 +15,7 @@ import (
 	"cairn/domain/event"
 	"cairn/domain/run"
 	"cairn/domain/space"
+	"cairn/domain/task"
 )
 
 const workerName = "w1"
@@ -53,6 +54,21 @@ func carry(t testing.TB, d *db.DB, team dbtest.Team, conversationID, runID event
 	worker(t, d, conversation.EndTurn{Conversation: conversationID, Space: team.Space, Run: runID, End: end})
 }
 
+// assign makes a task with an attempt of each kind: one failed, one that lost its worker and was cancelled, and one that waits.
+func assign(t testing.TB, d *db.DB, team dbtest.Team, say func(string) string) {
+	t.Helper()
+	opened := team.Assign(t, d, say("prompt"))
+	target := run.Target{Run: opened.Run, Space: team.Space, Task: opened.Task}
+	worker(t, d, run.Start{Target: target, Worker: workerName, Host: "h"})
+	worker(t, d, task.EndRun{Task: opened.Task, Space: team.Space, Run: target.Run, End: run.Ending{Outcome: run.StatusFailed, Code: "broken", Message: say("failure"), Epoch: 1}})
+	target.Run = dbtest.NewID()
+	dbtest.Must(t, d, team.Actor(), task.Continue{Task: opened.Task, Space: team.Space, Agent: team.Agent, Run: target.Run, Prompt: say("more")})
+	worker(t, d, run.Start{Target: target, Worker: workerName, Host: "h"})
+	worker(t, d, run.LoseWorker{Target: target, Epoch: 1, Worker: workerName})
+	dbtest.Must(t, d, team.Actor(), task.CancelRun{Task: opened.Task, Space: team.Space, Run: target.Run})
+	dbtest.Must(t, d, team.Actor(), task.Retry{Task: opened.Task, Space: team.Space, Agent: team.Agent, Run: dbtest.NewID(), Of: target.Run})
+}
+
 func plainly(what string) string { return what }
 
 // busyTeam makes a team whose log has every kind of event but erasures.
@@ -73,6 +89,7 @@ func busyTeam(t testing.TB, d *db.DB, say func(string) string) (dbtest.Team, eve
 	carry(t, d, team, id, runs[0], say, run.Ending{Outcome: run.StatusSucceeded, Answer: say("answer")})
 	carry(t, d, team, id, runs[1], say, run.Ending{Outcome: run.StatusFailed, Code: "broken", Message: say("failure")})
 	carry(t, d, team, id, runs[2], say, run.Ending{Outcome: run.StatusCancelled})
+	assign(t, d, team, say)
 	dbtest.Must(t, d, team.Actor(), space.RemoveMember{Space: team.Space, Account: guest})
 	return team, id
 }

@@ -89,3 +89,10 @@ func Table(w io.Writer, list []Result) error {
 func Passed(list []Result) bool {
 	return !slices.ContainsFunc(list, func(r Result) bool { return r.Pass != nil && !*r.Pass })
 }
+
+// AtMost makes a bound of the ratio a gate of the result.
+func AtMost(bound float64, r Result) Result {
+	pass := r.Ratio != nil && *r.Ratio <= bound
+	r.Gate, r.Pass = fmt.Sprintf("<= %g", bound), &pass
+	return r
+}

@@ -15,6 +15,7 @@ import (
 	"cairn/domain/event"
 	"cairn/domain/run"
 	"cairn/domain/space"
+	"cairn/domain/task"
 )
 
 // Team is an account with a personal space and an agent, made through commands.
@@ -62,6 +63,16 @@ func (team Team) Converse(t testing.TB, d *db.DB) event.ID {
 	id := NewID()
 	Must(t, d, team.Actor(), conversation.Open{Conversation: id, Space: team.Space, Agent: team.Agent, Title: "Test", Source: run.Source{Kind: run.SourceNone}})
 	return id
+}
+
+// Assign opens a task and answers its ids.
+func (team Team) Assign(t testing.TB, d *db.DB, prompt string) task.Answer {
+	t.Helper()
+	open := task.Open{
+		Task: NewID(), Space: team.Space, Agent: team.Agent, Run: NewID(), Title: "Test", Prompt: prompt, Source: run.Source{Kind: run.SourceNone},
+	}
+	Must(t, d, team.Actor(), open)
+	return task.Answer{Task: open.Task, Run: open.Run}
 }
 
 // Message is a command that posts text with fresh ids.

@@ -13,8 +13,11 @@ func applyConversation(ctx context.Context, q *projectq.Queries, r *event.Record
 	id := r.StreamID
 	switch e := e.(type) {
 	case conversation.Opened:
+		from := sourceOf(e.Source)
 		return q.ConversationInsert(ctx, projectq.ConversationInsertParams{
-			ID: id, SpaceID: r.SpaceID, AgentID: e.Agent, Title: text(e.Title), OpenedBy: r.Actor, At: r.RecordedAt, Version: r.Version,
+			ID: id, SpaceID: r.SpaceID, AgentID: e.Agent, Title: text(e.Title), TitleLower: lower(e.Title), OpenedBy: r.Actor, At: r.RecordedAt, Version: r.Version,
+			SourceKind: from.kind, SourceRoot: from.root, SourcePath: from.path, SourceFolder: from.folder,
+			SourceFiles: from.files, SourceBytes: from.bytes, SourceManifest: from.manifest,
 		})
 	case conversation.MessagePosted:
 		return errors.Join(

@@ -12,6 +12,7 @@ package projection
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"cairn/db/internal/projectq"
 	"cairn/domain/account"
@@ -19,8 +20,10 @@ import (
 	"cairn/domain/claim"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
+	"cairn/domain/file"
 	"cairn/domain/run"
 	"cairn/domain/space"
+	"cairn/domain/task"
 )
 
 // Apply writes what one event changes in the read tables.
@@ -36,6 +39,10 @@ func Apply(ctx context.Context, q *projectq.Queries, r *event.Record, e event.Ev
 		return applyAgent(ctx, q, r, e)
 	case conversation.Kind:
 		return applyConversation(ctx, q, r, e)
+	case file.Kind:
+		return applyFile(ctx, q, r, e)
+	case task.Kind:
+		return applyTask(ctx, q, r, e)
 	case run.Kind:
 		return applyRun(ctx, q, r, e)
 	}
@@ -53,4 +60,14 @@ func text(s event.Sealed) *string {
 	}
 	plain := s.Text()
 	return &plain
+}
+
+// lower is the column that a search compares: it and what is looked for are folded by the same code.
+func lower(s event.Sealed) *string {
+	plain := text(s)
+	if plain == nil {
+		return nil
+	}
+	folded := strings.ToLower(*plain)
+	return &folded
 }

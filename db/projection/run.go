@@ -14,9 +14,13 @@ func applyRun(ctx context.Context, q *projectq.Queries, r *event.Record, e event
 	id := r.StreamID
 	switch e := e.(type) {
 	case run.Queued:
+		from := sourceOf(e.Source)
 		return q.RunInsert(ctx, projectq.RunInsertParams{
-			ID: id, SpaceID: r.SpaceID, ConversationID: e.Conversation, TurnID: e.Turn, AgentID: e.Agent, Model: e.Model,
+			ID: id, SpaceID: r.SpaceID, ConversationID: known(e.Conversation), TurnID: known(e.Turn), TaskID: known(e.Task),
+			Attempt: e.AttemptNumber(), RetryOf: known(e.RetryOf), Continues: known(e.Continues), AgentID: e.Agent, Model: e.Model,
 			Queue: e.Queue, QueuedAt: r.RecordedAt, Version: r.Version,
+			SourceKind: from.kind, SourceRoot: from.root, SourcePath: from.path, SourceFolder: from.folder,
+			SourceFiles: from.files, SourceBytes: from.bytes, SourceManifest: from.manifest,
 		})
 	case run.Started:
 		return q.RunStarted(ctx, projectq.RunStartedParams{ID: id, Epoch: e.Epoch, Worker: &e.Worker, Host: &e.Host, At: &r.RecordedAt, Version: r.Version})
@@ -36,6 +40,8 @@ func applyRun(ctx context.Context, q *projectq.Queries, r *event.Record, e event
 		return q.RunSandboxClosed(ctx, projectq.RunSandboxClosedParams{ID: id, Usage: usage, Version: r.Version})
 	case run.CancelRequested:
 		return q.RunCancelAsked(ctx, projectq.RunCancelAskedParams{ID: id, Version: r.Version})
+	case run.ChangesRecorded:
+		return applyChanges(ctx, q, r, e)
 	case run.WorkerLost:
 		return q.RunRequeued(ctx, projectq.RunRequeuedParams{ID: id, Queue: e.Queue, Version: r.Version})
 	case run.Released:
@@ -70,6 +76,21 @@ func applyStep(ctx context.Context, q *projectq.Queries, r *event.Record, e even
 	return unknown(r)
 }
 
+func applyChanges(ctx context.Context, q *projectq.Queries, r *event.Record, e run.ChangesRecorded) error {
+	set := projectq.RunChangesSetParams{
+		RunID: r.StreamID, SpaceID: r.SpaceID, Files: e.Totals.Files, Added: e.Totals.Added, Modified: e.Totals.Modified, Deleted: e.Totals.Deleted,
+		Renamed: e.Totals.Renamed, Mode: e.Totals.Mode, Type: e.Totals.Type, LinesAdded: e.Totals.LinesAdded, LinesRemoved: e.Totals.LinesRemoved,
+		Truncated: e.Truncated, RecordedAt: r.RecordedAt, Version: r.Version,
+	}
+	if e.Items != nil {
+		set.ItemsBlob, set.ItemsSize = &e.Items.Blob, &e.Items.Size
+	}
+	if e.Diffs != nil {
+		set.DiffsBlob, set.DiffsSize = &e.Diffs.Blob, &e.Diffs.Size
+	}
+	return errors.Join(q.RunTouch(ctx, projectq.RunTouchParams{ID: r.StreamID, Version: r.Version}), q.RunChangesSet(ctx, set))
+}
+
 func applyRunEnd(ctx context.Context, q *projectq.Queries, r *event.Record, e event.Event) error {
 	end := projectq.RunEndedParams{ID: r.StreamID, At: &r.RecordedAt, Version: r.Version}
 	switch e := e.(type) {
@@ -83,6 +104,14 @@ func applyRunEnd(ctx context.Context, q *projectq.Queries, r *event.Record, e ev
 		return unknown(r)
 	}
 	return q.RunEnded(ctx, end)
+}
+
+// known is the column of an id that may be none.
+func known(id event.ID) *event.ID {
+	if id.IsZero() {
+		return nil
+	}
+	return &id
 }
 
 // report is null when there is none; a JSON null in the event means the same.

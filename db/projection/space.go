@@ -28,8 +28,8 @@ func applySpace(ctx context.Context, q *projectq.Queries, r *event.Record, e eve
 		// clearing every table of the space is independent of the order of the streams.
 		return errors.Join(
 			q.SpaceErase(ctx, projectq.SpaceEraseParams{ID: id, Version: r.Version}),
-			q.SpaceEraseAgent(ctx, id), q.SpaceEraseAgentRevision(ctx, id), q.SpaceEraseConversation(ctx, id),
-			q.SpaceEraseMessage(ctx, id), q.SpaceEraseRun(ctx, id), q.SpaceEraseToolCall(ctx, id))
+			q.SpaceEraseAgent(ctx, id), q.SpaceEraseAgentRevision(ctx, id), q.SpaceEraseConversation(ctx, id), q.SpaceEraseTask(ctx, id),
+			q.SpaceEraseMessage(ctx, id), q.SpaceEraseRun(ctx, id), q.SpaceEraseToolCall(ctx, id), q.SpaceEraseFile(ctx, id))
 	}
 	return unknown(r)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const conversationByID = `-- name: ConversationByID :one
-SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version FROM conversation WHERE id = $1
+SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version, title_lower, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM conversation WHERE id = $1
 `
 
 func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversation, error) {
@@ -31,29 +31,47 @@ func (q *Queries) ConversationByID(ctx context.Context, id event.ID) (Conversati
 		&i.OpenedAt,
 		&i.ChangedAt,
 		&i.Version,
+		&i.TitleLower,
+		&i.SourceKind,
+		&i.SourceRoot,
+		&i.SourcePath,
+		&i.SourceFolder,
+		&i.SourceFiles,
+		&i.SourceBytes,
+		&i.SourceManifest,
 	)
 	return i, err
 }
 
 const conversationPage = `-- name: ConversationPage :many
-SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version FROM conversation
+SELECT id, space_id, agent_id, title, turns, waiting, active_run, opened_by, opened_at, changed_at, version, title_lower, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM conversation
 WHERE space_id = $1 AND changed_at <= $2 AND (changed_at < $2 OR id > $3)
-ORDER BY changed_at DESC, id LIMIT $4
+    AND ($4::uuid IS NULL OR agent_id = $4)
+    AND ($5::text IS NULL OR position($5 IN title_lower) > 0)
+    AND ($6::boolean IS NULL OR (active_run IS NOT NULL) = $6)
+ORDER BY changed_at DESC, id LIMIT $7
 `
 
 type ConversationPageParams struct {
 	SpaceID event.ID
 	At      time.Time
 	ID      event.ID
+	AgentID *event.ID
+	Title   *string
+	Active  *bool
 	Lim     int32
 }
 
-// The last changed first. The index orders equal times by id upwards.
+// The last changed first. The index orders equal times by id upwards. What is not asked for is null. A title is
+// compared by position, which gives no character a meaning.
 func (q *Queries) ConversationPage(ctx context.Context, arg ConversationPageParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, conversationPage,
 		arg.SpaceID,
 		arg.At,
 		arg.ID,
+		arg.AgentID,
+		arg.Title,
+		arg.Active,
 		arg.Lim,
 	)
 	if err != nil {
@@ -75,6 +93,14 @@ func (q *Queries) ConversationPage(ctx context.Context, arg ConversationPagePara
 			&i.OpenedAt,
 			&i.ChangedAt,
 			&i.Version,
+			&i.TitleLower,
+			&i.SourceKind,
+			&i.SourceRoot,
+			&i.SourcePath,
+			&i.SourceFolder,
+			&i.SourceFiles,
+			&i.SourceBytes,
+			&i.SourceManifest,
 		); err != nil {
 			return nil, err
 		}

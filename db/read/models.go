@@ -40,17 +40,39 @@ type Claim struct {
 }
 
 type Conversation struct {
-	ID        event.ID
-	SpaceID   event.ID
-	AgentID   event.ID
-	Title     *string
-	Turns     int64
-	Waiting   int64
-	ActiveRun *event.ID
-	OpenedBy  string
-	OpenedAt  time.Time
-	ChangedAt time.Time
-	Version   int64
+	ID             event.ID
+	SpaceID        event.ID
+	AgentID        event.ID
+	Title          *string
+	Turns          int64
+	Waiting        int64
+	ActiveRun      *event.ID
+	OpenedBy       string
+	OpenedAt       time.Time
+	ChangedAt      time.Time
+	Version        int64
+	TitleLower     *string
+	SourceKind     string
+	SourceRoot     *string
+	SourcePath     *string
+	SourceFolder   *string
+	SourceFiles    *int64
+	SourceBytes    *int64
+	SourceManifest *string
+}
+
+type File struct {
+	ID         event.ID
+	SpaceID    event.ID
+	Path       *string
+	Sha256     *string
+	MediaType  string
+	Executable bool
+	Size       int64
+	Blob       string
+	StoredBy   string
+	StoredAt   time.Time
+	Version    int64
 }
 
 type Message struct {
@@ -70,8 +92,8 @@ type Message struct {
 type Run struct {
 	ID             event.ID
 	SpaceID        event.ID
-	ConversationID event.ID
-	TurnID         event.ID
+	ConversationID *event.ID
+	TurnID         *event.ID
 	AgentID        event.ID
 	Model          string
 	State          string
@@ -93,4 +115,60 @@ type Run struct {
 	StartedAt      *time.Time
 	EndedAt        *time.Time
 	Version        int64
+	TaskID         *event.ID
+	Attempt        int64
+	RetryOf        *event.ID
+	Continues      *event.ID
+	SourceKind     string
+	SourceRoot     *string
+	SourcePath     *string
+	SourceFolder   *string
+	SourceFiles    *int64
+	SourceBytes    *int64
+	SourceManifest *string
+}
+
+type RunChange struct {
+	RunID        event.ID
+	SpaceID      event.ID
+	Files        int64
+	Added        int64
+	Modified     int64
+	Deleted      int64
+	Renamed      int64
+	Mode         int64
+	Type         int64
+	LinesAdded   int64
+	LinesRemoved int64
+	ItemsBlob    *string
+	ItemsSize    *int64
+	DiffsBlob    *string
+	DiffsSize    *int64
+	Truncated    bool
+	RecordedAt   time.Time
+	Version      int64
+}
+
+type Task struct {
+	ID             event.ID
+	SpaceID        event.ID
+	AgentID        event.ID
+	Title          *string
+	TitleLower     *string
+	Model          string
+	Attempts       int64
+	ActiveRun      *event.ID
+	LastRun        *event.ID
+	Outcome        *string
+	OpenedBy       string
+	OpenedAt       time.Time
+	ChangedAt      time.Time
+	Version        int64
+	SourceKind     string
+	SourceRoot     *string
+	SourcePath     *string
+	SourceFolder   *string
+	SourceFiles    *int64
+	SourceBytes    *int64
+	SourceManifest *string
 }

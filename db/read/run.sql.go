@@ -45,7 +45,7 @@ func (q *Queries) JobCounts(ctx context.Context) ([]JobCountsRow, error) {
 }
 
 const runActiveAbandoned = `-- name: RunActiveAbandoned :many
-SELECT r.id, r.space_id, r.conversation_id, r.epoch, coalesce(r.worker, '')::text AS worker
+SELECT r.id, r.space_id, coalesce(r.task_id, r.conversation_id)::uuid AS topic_id, r.epoch, coalesce(r.worker, '')::text AS worker
 FROM run r LEFT JOIN log.lease l ON l.run_id = r.id
 WHERE r.state IN ('starting', 'running') AND l.run_id IS NULL AND r.started_at < $1 LIMIT $2
 `
@@ -56,11 +56,11 @@ type RunActiveAbandonedParams struct {
 }
 
 type RunActiveAbandonedRow struct {
-	ID             event.ID
-	SpaceID        event.ID
-	ConversationID event.ID
-	Epoch          int64
-	Worker         string
+	ID      event.ID
+	SpaceID event.ID
+	TopicID event.ID
+	Epoch   int64
+	Worker  string
 }
 
 // Runs that a worker claimed but that have no lease.
@@ -76,7 +76,7 @@ func (q *Queries) RunActiveAbandoned(ctx context.Context, arg RunActiveAbandoned
 		if err := rows.Scan(
 			&i.ID,
 			&i.SpaceID,
-			&i.ConversationID,
+			&i.TopicID,
 			&i.Epoch,
 			&i.Worker,
 		); err != nil {
@@ -91,7 +91,7 @@ func (q *Queries) RunActiveAbandoned(ctx context.Context, arg RunActiveAbandoned
 }
 
 const runByID = `-- name: RunByID :one
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, sandbox_usage, limits_reached, queued_at, started_at, ended_at, version FROM run WHERE id = $1
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, sandbox_usage, limits_reached, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM run WHERE id = $1
 `
 
 func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
@@ -123,6 +123,17 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 		&i.StartedAt,
 		&i.EndedAt,
 		&i.Version,
+		&i.TaskID,
+		&i.Attempt,
+		&i.RetryOf,
+		&i.Continues,
+		&i.SourceKind,
+		&i.SourceRoot,
+		&i.SourcePath,
+		&i.SourceFolder,
+		&i.SourceFiles,
+		&i.SourceBytes,
+		&i.SourceManifest,
 	)
 	return i, err
 }
@@ -157,10 +168,78 @@ func (q *Queries) RunOpenCounts(ctx context.Context) ([]RunOpenCountsRow, error)
 	return items, nil
 }
 
+const runPageOfTask = `-- name: RunPageOfTask :many
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, sandbox_usage, limits_reached, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest FROM run WHERE task_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT $3
+`
+
+type RunPageOfTaskParams struct {
+	TaskID  *event.ID
+	Attempt int64
+	Lim     int32
+}
+
+// The newest attempt first.
+func (q *Queries) RunPageOfTask(ctx context.Context, arg RunPageOfTaskParams) ([]Run, error) {
+	rows, err := q.db.Query(ctx, runPageOfTask, arg.TaskID, arg.Attempt, arg.Lim)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Run{}
+	for rows.Next() {
+		var i Run
+		if err := rows.Scan(
+			&i.ID,
+			&i.SpaceID,
+			&i.ConversationID,
+			&i.TurnID,
+			&i.AgentID,
+			&i.Model,
+			&i.State,
+			&i.Queue,
+			&i.Epoch,
+			&i.Worker,
+			&i.Host,
+			&i.Steps,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.CancelAsked,
+			&i.Answer,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.SandboxReport,
+			&i.SandboxUsage,
+			&i.LimitsReached,
+			&i.QueuedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.Version,
+			&i.TaskID,
+			&i.Attempt,
+			&i.RetryOf,
+			&i.Continues,
+			&i.SourceKind,
+			&i.SourceRoot,
+			&i.SourcePath,
+			&i.SourceFolder,
+			&i.SourceFiles,
+			&i.SourceBytes,
+			&i.SourceManifest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const runWithoutJob = `-- name: RunWithoutJob :many
-SELECT r.id, r.space_id, r.conversation_id, r.queue
-FROM run r JOIN conversation c ON c.id = r.conversation_id AND c.active_run = r.id
-WHERE r.state = 'queued' AND NOT EXISTS (
+SELECT r.id, r.space_id, r.conversation_id, r.task_id, r.queue
+FROM run r LEFT JOIN conversation c ON c.id = r.conversation_id AND c.active_run = r.id
+WHERE r.state = 'queued' AND (c.id IS NOT NULL OR r.task_id IS NOT NULL) AND NOT EXISTS (
     SELECT FROM river_job j
     WHERE j.kind = 'run' AND j.args @> jsonb_build_object('run', r.id::text)
       AND (j.state IN ('available', 'pending', 'retryable', 'scheduled') OR (j.state = 'running' AND j.attempted_at > $1)))
@@ -175,12 +254,14 @@ type RunWithoutJobParams struct {
 type RunWithoutJobRow struct {
 	ID             event.ID
 	SpaceID        event.ID
-	ConversationID event.ID
+	ConversationID *event.ID
+	TaskID         *event.ID
 	Queue          string
 }
 
-// Runs whose turn has started and that wait for a worker, but that no job in the queue will bring to one. A
-// job that has been running for long without claiming its run will not do so any more.
+// Runs that may be claimed and that wait for a worker, but that no job in the queue will bring to one: those
+// whose turn has started, and those of tasks, which never wait for another one. A job that has been running for
+// long without claiming its run will not do so any more.
 func (q *Queries) RunWithoutJob(ctx context.Context, arg RunWithoutJobParams) ([]RunWithoutJobRow, error) {
 	rows, err := q.db.Query(ctx, runWithoutJob, arg.Stale, arg.Lim)
 	if err != nil {
@@ -194,6 +275,7 @@ func (q *Queries) RunWithoutJob(ctx context.Context, arg RunWithoutJobParams) ([
 			&i.ID,
 			&i.SpaceID,
 			&i.ConversationID,
+			&i.TaskID,
 			&i.Queue,
 		); err != nil {
 			return nil, err

@@ -56,6 +56,7 @@ var grants = map[string][2]string{
 	"view.message":            {"rawd", "rawd"},
 	"view.run":                {"rawd", "rawd"},
 	"view.space":              {"rawd", "rawd"},
+	"view.task":               {"rawd", "rawd"},
 	"view.tool_call":          {"rawd", "rawd"},
 
 	"log.unsequenced_seq_seq":        {"r", "r"},

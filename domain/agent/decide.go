@@ -38,6 +38,15 @@ func (c Revise) Decide(view event.View, meta event.Meta) ([]event.Change, error)
 	return []event.Change{{Stream: stream, Events: []event.Event{revised}}}, nil
 }
 
+// Require answers an agent that exists in a space.
+func Require(view event.View, id, in event.ID) (State, error) {
+	state := event.StateOf[State](view, Stream(id, in))
+	if state.Revision == 0 {
+		return state, fault.New(fault.NotFound, "agent_not_found", "agent %s does not exist in this space: check its id", id)
+	}
+	return state, nil
+}
+
 // CheckModel refuses what cannot be the name of a model.
 func CheckModel(field, model string) error { return check.Name(field, model, maxModel) }
 

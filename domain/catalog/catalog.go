@@ -10,14 +10,17 @@ import (
 	"cairn/domain/claim"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
+	"cairn/domain/file"
 	"cairn/domain/run"
 	"cairn/domain/space"
+	"cairn/domain/task"
 )
 
 // Registry returns all aggregates and their event kinds.
 func Registry() *event.Registry {
 	return event.NewRegistry(
-		account.Aggregate(), agent.Aggregate(), claim.Aggregate(), conversation.Aggregate(), run.Aggregate(), space.Aggregate(),
+		account.Aggregate(), agent.Aggregate(), claim.Aggregate(), conversation.Aggregate(), file.Aggregate(), run.Aggregate(), space.Aggregate(),
+		task.Aggregate(),
 	)
 }
 
@@ -34,8 +37,16 @@ func Commands() []event.Command {
 		agent.Revise{},
 		conversation.Open{},
 		conversation.PostMessage{},
+		conversation.RetryRun{},
 		conversation.EndTurn{},
 		conversation.CancelRun{},
+		task.Open{},
+		task.Continue{},
+		task.Retry{},
+		task.EndRun{},
+		task.CancelRun{},
+		file.Store{},
+		file.Remove{},
 		run.Start{},
 		run.RecordSandbox{},
 		run.RecordLimit{},
@@ -43,6 +54,7 @@ func Commands() []event.Command {
 		run.RecordAnswer{},
 		run.CallTool{},
 		run.ReturnTool{},
+		run.RecordChanges{},
 		run.Release{},
 		run.LoseWorker{},
 	}

@@ -5,6 +5,7 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
+	"cairn/domain/task"
 )
 
 func allCommands() []string {
@@ -44,7 +45,7 @@ func obey(t run.Target, s run.State, epoch int64) event.Command {
 	return run.Release{Target: t, Epoch: epoch}
 }
 
-// drain lets one worker obey until every conversation is idle. That it gets there is the proof that every
+// drain lets one worker obey until every conversation and task is idle. That it gets there is the proof that every
 // message gets its turn, that Next never asks for what Decide refuses, and that an erased key blocks nothing.
 func (w *world) drain() {
 	for steps := 0; ; steps++ {
@@ -70,6 +71,10 @@ func (w *world) busy() (run.Target, run.State, bool) {
 		s := w.streams[id]
 		if c, ok := s.state.(conversation.State); ok && !c.Idle() {
 			t := run.Target{Run: c.Active.Run, Space: s.ref.Space, Conversation: s.ref.ID}
+			return t, w.state(t.Stream()).(run.State), true
+		}
+		if k, ok := s.state.(task.State); ok && !k.Idle() {
+			t := run.Target{Run: k.Active, Space: s.ref.Space, Task: s.ref.ID}
 			return t, w.state(t.Stream()).(run.State), true
 		}
 	}

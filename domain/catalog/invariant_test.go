@@ -8,6 +8,7 @@ import (
 	"cairn/domain/event"
 	"cairn/domain/run"
 	"cairn/domain/space"
+	"cairn/domain/task"
 )
 
 // checkEvent checks what must hold for an event at its place in its stream, before it is folded.
@@ -45,6 +46,8 @@ func (w *world) check() {
 			w.checkSpace(state)
 		case conversation.State:
 			w.checkTurns(s, state)
+		case task.State:
+			w.checkAttempts(s, state)
 		}
 	}
 }
@@ -82,6 +85,47 @@ func (w *world) checkTurns(s *stream, state conversation.State) {
 		w.t.Fatalf("active turn by events %s, by fold %s, waiting %d", active, state.Active.Turn, len(state.Waiting))
 	}
 	w.checkRuns(s, state, ended)
+}
+
+// checkAttempts follows the attempts of a task by its events alone: one at a time, numbered without a gap, each
+// with a run that has ended exactly when the attempt has, and with the lineage that both say.
+func (w *world) checkAttempts(s *stream, state task.State) {
+	active, number, known := event.ID{}, int64(0), map[event.ID]bool{}
+	for _, e := range s.events {
+		switch e := e.(type) {
+		case task.AttemptStarted:
+			if number++; !active.IsZero() || e.Attempt != number || known[e.Run] {
+				w.t.Fatalf("attempt %d with run %s started as number %d while %s is active", e.Attempt, e.Run, number, active)
+			}
+			for _, before := range []event.ID{e.RetryOf, e.Continues} {
+				if !before.IsZero() && !known[before] {
+					w.t.Fatalf("attempt %d comes from run %s, which is none of the task's", number, before)
+				}
+			}
+			active, known[e.Run] = e.Run, true
+			r := w.state(run.Stream(e.Run, s.ref.Space, s.ref.ID)).(run.State)
+			if r.Task != s.ref.ID || r.Attempt != number || r.RetryOf != e.RetryOf || r.Continues != e.Continues || !r.Conversation.IsZero() {
+				w.t.Fatalf("run %s says %+v of itself, its attempt %+v", e.Run, r, e)
+			}
+		case task.AttemptEnded:
+			if active != e.Run {
+				w.t.Fatalf("the attempt of run %s ended, active is %s", e.Run, active)
+			}
+			active = event.ID{}
+		}
+	}
+	if active != state.Active || number != state.Attempts || number == 0 {
+		w.t.Fatalf("active run by events %s of %d, by fold %s of %d", active, number, state.Active, state.Attempts)
+	}
+	for id := range known {
+		r := w.state(run.Stream(id, s.ref.Space, s.ref.ID)).(run.State)
+		if r.Status == "" || r.Status.Terminal() != (id != active) {
+			w.t.Fatalf("run %s is %q, the active attempt is %s", id, r.Status, active)
+		}
+		if r.Status == run.StatusQueued && w.jobs[id] == 0 {
+			w.t.Fatalf("run %s waits for a worker without a job", id)
+		}
+	}
 }
 
 // checkRuns holds every turn against its run: both have ended or neither, and a run that may be claimed

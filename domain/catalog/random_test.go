@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,8 +14,10 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/fault"
+	"cairn/domain/file"
 	"cairn/domain/run"
 	"cairn/domain/space"
+	"cairn/domain/task"
 )
 
 // TestRandomCommands runs random sequences of fitting and unfitting commands over all aggregates. world
@@ -55,6 +58,9 @@ func (w *world) setUp() {
 		w.must(event.System, space.Create{Space: s, DisplayName: "Space", Slug: "space", SlugMAC: mac("slug", i), Owner: id("account", i)})
 		w.must(event.System, agent.Revise{Agent: id("agent", i), Space: s, DisplayName: "A", Model: "demo", Instructions: "Work.", Tools: agent.Tools()})
 		w.must(event.System, conversation.Open{Conversation: id("conversation", i), Space: s, Agent: id("agent", i), Title: "T", Source: run.Source{Kind: "none"}})
+		w.must(event.AccountActor(id("account", i)), task.Open{
+			Task: id("task", i), Space: s, Agent: id("agent", i), Run: id("first run", i), Title: "T", Prompt: "P", Source: run.Source{Kind: "none"},
+		})
 	}
 	w.must(event.System, space.AddMember{Space: id("space", 0), Account: id("account", 2), Role: space.Auditor})
 }
@@ -108,13 +114,17 @@ func (g gen) actor(c event.Command) string {
 }
 
 func (g gen) command() event.Command {
-	switch g.one("area", 10) {
+	switch g.one("area", 11) {
+	case 10:
+		return g.filing()
 	case 0:
 		return g.tenancy()
 	case 1:
 		return g.authoring()
-	case 2, 3:
+	case 2:
 		return g.thread()
+	case 3:
+		return g.task()
 	default:
 		return g.work()
 	}
@@ -154,7 +164,42 @@ func (g gen) authoring() event.Command {
 		}
 		return agent.Revise{Agent: id("agent", a), Space: id("space", s), DisplayName: "A", Model: "demo", Tools: agent.Tools()[:g.one("tools", 6)], Limits: limits, ExpectedRevision: &expected}
 	}
+	if g.one("command", 2) == 0 {
+		n := g.one("task", 4)
+		return task.Open{
+			Task: id("task", n), Space: id("space", s), Agent: id("agent", a), Run: id("first run", n), Title: "T", Prompt: "P",
+			Source: run.Source{Kind: rapid.SampledFrom([]string{"none", "folder"}).Draw(g.T, "source")},
+		}
+	}
 	return conversation.Open{Conversation: g.pick("conversation", 4), Space: id("space", s), Agent: id("agent", a), Title: "T", Source: run.Source{Kind: rapid.SampledFrom([]string{"none", "folder"}).Draw(g.T, "source"), Root: ""}}
+}
+
+// content is a reference that fits the space, but now and then.
+func (g gen) content(space event.ID) *event.Content {
+	if g.rarely("other space") {
+		space = id("space", 2)
+	}
+	return &event.Content{Key: space, Blob: strings.Repeat("a", 64), Size: 3}
+}
+
+// filing stores and removes files of a few paths that exclude each other.
+func (g gen) filing() event.Command {
+	s := g.pick("space", 2)
+	if g.one("command", 3) == 0 {
+		return file.Remove{Space: s, File: file.Stream(s, mac("path", g.one("path", 4))).ID}
+	}
+	c := file.Store{Space: s}
+	for range 1 + g.one("files", 2) {
+		n := g.one("path", 4)
+		u := file.Upload{Path: []string{"a", "a/b", "c", "../d"}[n], MAC: mac("path", n), Digest: strings.Repeat(string(rune('0'+g.one("digest", 3))), 64), Content: *g.content(s), MediaType: "text/plain"}
+		if n == 1 {
+			u.Parents = [][]byte{mac("path", 0)}
+		} else if n == 3 {
+			u.Parents = [][]byte{mac("path", 9)}
+		}
+		c.Files = append(c.Files, u)
+	}
+	return c
 }
 
 // target is a run of the world, or now and then one that is not there or not in that conversation.
@@ -169,7 +214,40 @@ func (g gen) target() run.Target {
 		return run.Target{Run: g.pick("run", 6), Space: g.pick("space", 2), Conversation: g.pick("conversation", 2)}
 	}
 	ref := runs[g.one("which", min(3, len(runs)))]
-	return run.Target{Run: ref.ID, Space: ref.Space, Conversation: ref.Topic}
+	return run.TargetOf(ref, g.w.state(ref).(run.State))
+}
+
+// ended is a run of a topic that has ended, or now and then one that has not or is not there.
+func (g gen) ended(topic event.ID) event.ID {
+	var runs []event.ID
+	for _, id := range g.w.order {
+		if s := g.w.streams[id]; s.ref.Kind == run.Kind && s.ref.Topic == topic && (s.state.(run.State).Status.Terminal() || g.rarely("not ended")) {
+			runs = append(runs, id)
+		}
+	}
+	if len(runs) == 0 || g.rarely("other run") {
+		return g.pick("run", 6)
+	}
+	return rapid.SampledFrom(runs).Draw(g.T, "of")
+}
+
+func (g gen) task() event.Command {
+	n, fresh := g.one("task", 2), id("run", len(g.w.order))
+	in, worker := id("space", n), id("agent", n)
+	if g.rarely("used run") {
+		fresh = g.pick("run", 12)
+	}
+	prompt := rapid.SampledFrom([]string{"more", "", "\x00"}).Draw(g.T, "prompt")
+	switch g.one("command", 4) {
+	case 0:
+		return task.Continue{Task: id("task", n), Space: in, Agent: worker, Run: fresh, Prompt: prompt}
+	case 1:
+		return task.Retry{Task: id("task", n), Space: in, Agent: worker, Run: fresh}
+	case 2:
+		return task.Retry{Task: id("task", n), Space: in, Agent: worker, Run: fresh, Of: g.ended(id("task", n))}
+	}
+	t := g.target()
+	return task.CancelRun{Task: t.Topic(), Space: t.Space, Run: t.Run}
 }
 
 func (g gen) thread() event.Command {
@@ -181,6 +259,12 @@ func (g gen) thread() event.Command {
 	n := len(g.w.order)
 	if g.rarely("used ids") {
 		n = g.one("n", 12)
+	}
+	if g.one("retry", 4) == 0 {
+		return conversation.RetryRun{
+			Conversation: id("conversation", c), Space: id("space", c), Agent: id("agent", c), Of: g.ended(id("conversation", c)),
+			Message: id("message", n), Turn: id("turn", n), Run: id("run", n),
+		}
 	}
 	return conversation.PostMessage{
 		Conversation: id("conversation", c), Space: id("space", c), Agent: id("agent", c),
@@ -213,6 +297,8 @@ func (g gen) work() event.Command {
 		return run.Release{Target: t, Epoch: epoch}
 	case 2:
 		return g.call(t, s, epoch)
+	case 4:
+		return run.RecordChanges{Target: t, Epoch: epoch, Totals: run.ChangeTotals{Files: 1, Added: 1}, Items: g.content(t.Space)}
 	case 3:
 		return endTurn(t, run.Ending{Outcome: rapid.SampledFrom([]run.Status{"succeeded", "failed", "cancelled", "queued"}).Draw(g.T, "outcome"), Code: "odd", Epoch: epoch})
 	}
@@ -242,6 +328,9 @@ func (g gen) follow(t run.Target, s run.State, epoch int64) event.Command {
 	return obey(t, s, epoch)
 }
 
-func endTurn(t run.Target, end run.Ending) conversation.EndTurn {
+func endTurn(t run.Target, end run.Ending) event.Command {
+	if !t.Task.IsZero() {
+		return task.EndRun{Task: t.Task, Space: t.Space, Run: t.Run, End: end}
+	}
 	return conversation.EndTurn{Conversation: t.Conversation, Space: t.Space, Run: t.Run, End: end}
 }

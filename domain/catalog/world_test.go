@@ -215,7 +215,10 @@ func (w *world) checkJob(job dispatch.Job) {
 	if !ok {
 		return
 	}
-	want := dispatch.Job{Kind: dispatch.KindRun, Run: s.ref.ID, Conversation: s.ref.Topic, Space: s.ref.Space, Queue: s.state.(run.State).Queue}
+	target := run.TargetOf(s.ref, s.state.(run.State))
+	want := dispatch.Job{
+		Kind: dispatch.KindRun, Run: target.Run, Conversation: target.Conversation, Task: target.Task, Space: target.Space, Queue: s.state.(run.State).Queue,
+	}
 	if job != want {
 		w.t.Fatalf("job %+v, want %+v", job, want)
 	}

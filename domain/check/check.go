@@ -38,6 +38,17 @@ func ID(field string, id event.ID) error {
 	return nil
 }
 
+// Readable refuses stored text that cannot be copied, because its key is gone or out of reach.
+func Readable(what, fix string, s event.Sealed) error {
+	if s.Erased() {
+		return fault.New(fault.NotFound, "content_erased", "%s: the text was erased: %s", what, fix)
+	}
+	if !s.Readable() {
+		return fault.New(fault.Unavailable, "content_closed", "%s cannot be read now: check that the vault's deployment key is there", what)
+	}
+	return nil
+}
+
 // Text refuses what is not valid UTF-8, holds NUL, or is not least to most bytes long.
 func Text(field, value string, least, most int) error {
 	if len(value) < least || len(value) > most {

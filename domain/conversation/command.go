@@ -55,6 +55,33 @@ func (c PostMessage) Streams() []event.Ref {
 // Answer implements event.Command.
 func (c PostMessage) Answer() any { return Posted{Message: c.Message, Turn: c.Turn, Run: c.Run} }
 
+// RetryRun asks the message of an ended run again, as a new message with a turn and a run of its own. Everyone
+// who works in the space may.
+type RetryRun struct {
+	Conversation event.ID `json:"conversation"`
+	Space        event.ID `json:"space"`
+	Agent        event.ID `json:"agent"`   // of the conversation
+	Of           event.ID `json:"of"`      // the run that is repeated
+	Message      event.ID `json:"message"` // new
+	Turn         event.ID `json:"turn"`    // new
+	Run          event.ID `json:"run"`     // new
+	Model        string   `json:"model"`   // empty: that of the repeated run
+}
+
+// Name implements event.Command.
+func (RetryRun) Name() string { return "conversation.retry_run" }
+
+// Streams implements event.Command.
+func (c RetryRun) Streams() []event.Ref {
+	return []event.Ref{
+		Stream(c.Conversation, c.Space), run.Stream(c.Run, c.Space, c.Conversation), run.Stream(c.Of, c.Space, c.Conversation),
+		space.Stream(c.Space), agent.Stream(c.Agent, c.Space),
+	}
+}
+
+// Answer implements event.Command.
+func (c RetryRun) Answer() any { return Posted{Message: c.Message, Turn: c.Turn, Run: c.Run} }
+
 // EndTurn ends the active turn with its run and starts the next one. The worker that holds the run does it.
 type EndTurn struct {
 	Conversation event.ID   `json:"conversation"`

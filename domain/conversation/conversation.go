@@ -22,7 +22,7 @@ import (
 const Kind = "conversation"
 
 // DefaultQueue is where runs wait when the conversation names no queue.
-const DefaultQueue = "default"
+const DefaultQueue = run.DefaultQueue
 
 // LocalQueue begins the names of queues that one process serves, for itself alone, as long as it lives.
 const LocalQueue = "local-"

@@ -28,7 +28,7 @@ func (c Open) Decide(view event.View, meta event.Meta) ([]event.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := requireAgent(view, c.Agent, c.Space); err != nil {
+	if _, err := agent.Require(view, c.Agent, c.Space); err != nil {
 		return nil, err
 	}
 	stream := Stream(c.Conversation, c.Space)
@@ -43,14 +43,6 @@ func (c Open) Decide(view event.View, meta event.Meta) ([]event.Change, error) {
 
 func requireDoer(view event.View, id event.ID, meta event.Meta) error {
 	return space.Require(event.StateOf[space.State](view, space.Stream(id)), meta.Actor, space.Doers...)
-}
-
-func requireAgent(view event.View, id, in event.ID) (agent.State, error) {
-	state := event.StateOf[agent.State](view, agent.Stream(id, in))
-	if state.Revision == 0 {
-		return state, fault.New(fault.NotFound, "agent_not_found", "agent %s does not exist in this space: check its id", id)
-	}
-	return state, nil
 }
 
 func requireOpened(view event.View, id, in event.ID) (State, error) {
@@ -73,21 +65,37 @@ func (c PostMessage) Decide(view event.View, meta event.Meta) ([]event.Change, e
 	if err != nil {
 		return nil, err
 	}
-	if c.Agent != state.Agent {
-		return nil, fault.Field("agent", "%s is not the agent of the conversation, %s is: read the conversation again", c.Agent, state.Agent)
+	if err := c.requireAgent(state); err != nil {
+		return nil, err
 	}
-	worker, err := requireAgent(view, c.Agent, c.Space)
+	return c.post(view, state, meta, func(*run.Queued) {})
+}
+
+// post adds the message with its turn and its run. lineage completes the run.
+func (c PostMessage) post(view event.View, state State, meta event.Meta, lineage func(*run.Queued)) ([]event.Change, error) {
+	worker, err := agent.Require(view, c.Agent, c.Space)
 	if err != nil {
 		return nil, err
 	}
-	if err := check.First(requireReadable(worker), c.requireRoom(view, state)); err != nil {
+	queued, err := run.Pin(c.Agent, worker, c.Model, c.Text)
+	if err := check.First(err, c.requireRoom(view, state)); err != nil {
 		return nil, err
 	}
+	queued.Conversation, queued.Turn = c.Conversation, c.Turn
+	queued.Source, queued.Mounts, queued.Queue = state.Source.Copied(), append([]run.Mount{}, state.Mounts...), state.Queue
+	lineage(&queued)
 	posted := MessagePosted{Message: c.Message, Turn: c.Turn, Run: c.Run, Author: meta.Actor, Text: event.Seal(c.Text)}
 	return []event.Change{
 		{Stream: Stream(c.Conversation, c.Space), Events: startNext(state, posted)},
-		{Stream: run.Stream(c.Run, c.Space, c.Conversation), Events: []event.Event{c.queued(state, worker)}},
+		{Stream: run.Stream(c.Run, c.Space, c.Conversation), Events: []event.Event{queued}},
 	}, nil
+}
+
+func (c PostMessage) requireAgent(state State) error {
+	if c.Agent != state.Agent {
+		return fault.Field("agent", "%s is not the agent of the conversation, %s is: read the conversation again", c.Agent, state.Agent)
+	}
+	return nil
 }
 
 func (c PostMessage) check() error {
@@ -112,31 +120,6 @@ func (c PostMessage) requireRoom(view event.View, state State) error {
 		}
 	}
 	return nil
-}
-
-// requireReadable refuses instructions that cannot be copied: the copy is sealed anew, since the stored
-// form is bound to the agent's stream.
-func requireReadable(a agent.State) error {
-	if a.Instructions.Erased() {
-		return fault.New(fault.NotFound, run.CodeContentErased, "the agent's instructions were erased: revise the agent first")
-	}
-	if !a.Instructions.Readable() {
-		return fault.New(fault.Unavailable, "content_closed", "the agent's instructions cannot be read now: check that the vault's deployment key is there")
-	}
-	return nil
-}
-
-// queued pins on the run all that it needs, so that a later revision of the agent changes nothing.
-func (c PostMessage) queued(state State, a agent.State) run.Queued {
-	model := c.Model
-	if model == "" {
-		model = a.Model
-	}
-	return run.Queued{
-		Conversation: c.Conversation, Turn: c.Turn, Agent: c.Agent, Revision: a.Revision, Model: model,
-		Prompt: event.Seal(c.Text), Instructions: event.Seal(a.Instructions.Text()), Tools: append([]string{}, a.Tools...), Limits: a.Limits,
-		Source: state.Source, Mounts: append([]run.Mount{}, state.Mounts...), Queue: state.Queue,
-	}
 }
 
 // startNext answers the events and, when they leave the conversation idle with a message waiting, the

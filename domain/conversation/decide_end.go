@@ -42,7 +42,7 @@ func (c CancelRun) Decide(view event.View, meta event.Meta) ([]event.Change, err
 	stream := run.Stream(c.Run, c.Space, c.Conversation)
 	state := event.StateOf[run.State](view, stream)
 	if state.Status.Claimed() {
-		return c.request(stream, state, meta), nil
+		return asked(stream, state.RequestCancel(meta.Actor)), nil
 	}
 	// Nobody holds it: there is nobody to ask, and the system may end it at once.
 	terminal, err := state.End(run.Ending{Outcome: run.StatusCancelled, Epoch: state.Epoch}, event.System)
@@ -61,13 +61,10 @@ func (c CancelRun) Decide(view event.View, meta event.Meta) ([]event.Change, err
 	return EndTurn{Conversation: c.Conversation, Space: c.Space}.changes(stream, terminal, startNext(conversation, ended)), nil
 }
 
-func (c CancelRun) request(stream event.Ref, state run.State, meta event.Meta) []event.Change {
-	if state.CancelRequested {
+// asked is the change that asks the worker; none when it was asked before.
+func asked(stream event.Ref, events []event.Event) []event.Change {
+	if len(events) == 0 {
 		return nil
 	}
-	reason := run.ReasonRequested
-	if meta.Actor == event.System {
-		reason = run.ReasonSystem
-	}
-	return []event.Change{{Stream: stream, Events: []event.Event{run.CancelRequested{Reason: reason}}}}
+	return []event.Change{{Stream: stream, Events: events}}
 }

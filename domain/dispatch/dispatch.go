@@ -3,15 +3,17 @@
 // again for any run that waits.
 //
 //	conversation.turn_started --> its run
+//	task.attempt_started -------> its run
 //	run.worker_lost, run.released --> the run again
 //
-// It may import the standard library, domain/event, domain/conversation and domain/run.
+// It may import the standard library, domain/event, domain/conversation, domain/task and domain/run.
 package dispatch
 
 import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
+	"cairn/domain/task"
 )
 
 // KindRun is the job that executes a run.
@@ -21,7 +23,8 @@ const KindRun = "run"
 type Job struct {
 	Kind         string   `json:"kind"`
 	Run          event.ID `json:"run"`
-	Conversation event.ID `json:"conversation"`
+	Conversation event.ID `json:"conversation"` // zero for the run of a task
+	Task         event.ID `json:"task"`         // zero for the run of a conversation
 	Space        event.ID `json:"space"`
 	Queue        string   `json:"queue"`
 }
@@ -31,14 +34,21 @@ func For(ref event.Ref, e event.Event) []Job {
 	switch e := e.(type) {
 	case conversation.TurnStarted:
 		return []Job{{Kind: KindRun, Run: e.Run, Conversation: ref.ID, Space: ref.Space, Queue: e.Queue}}
+	case task.AttemptStarted:
+		return []Job{{Kind: KindRun, Run: e.Run, Task: ref.ID, Space: ref.Space, Queue: e.Queue}}
 	case run.WorkerLost:
-		return again(ref, e.Queue)
+		return again(ref, e.Queue, e.Task)
 	case run.Released:
-		return again(ref, e.Queue)
+		return again(ref, e.Queue, e.Task)
 	}
 	return nil
 }
 
-func again(ref event.Ref, queue string) []Job {
-	return []Job{{Kind: KindRun, Run: ref.ID, Conversation: ref.Topic, Space: ref.Space, Queue: queue}}
+// again is for a run whose topic is its task when it has one, else its conversation.
+func again(ref event.Ref, queue string, task event.ID) []Job {
+	job := Job{Kind: KindRun, Run: ref.ID, Space: ref.Space, Queue: queue, Task: task}
+	if task.IsZero() {
+		job.Conversation = ref.Topic
+	}
+	return []Job{job}
 }

@@ -6,15 +6,32 @@ import (
 	"cairn/domain/event"
 )
 
-// Target names the run that a command is about.
+// Target names the run that a command is about, by the conversation or the task that it belongs to.
 type Target struct {
 	Run          event.ID `json:"run"`
 	Space        event.ID `json:"space"`
-	Conversation event.ID `json:"conversation"`
+	Conversation event.ID `json:"conversation"` // zero for the run of a task
+	Task         event.ID `json:"task"`         // zero for the run of a conversation
+}
+
+// TargetOf names a run by its stream and its state, which knows what the run belongs to.
+func TargetOf(stream event.Ref, s State) Target {
+	if s.Task.IsZero() {
+		return Target{Run: stream.ID, Space: stream.Space, Conversation: stream.Topic}
+	}
+	return Target{Run: stream.ID, Space: stream.Space, Task: stream.Topic}
+}
+
+// Topic is the conversation or the task.
+func (t Target) Topic() event.ID {
+	if t.Task.IsZero() {
+		return t.Conversation
+	}
+	return t.Task
 }
 
 // Stream is the run's stream.
-func (t Target) Stream() event.Ref { return Stream(t.Run, t.Space, t.Conversation) }
+func (t Target) Stream() event.Ref { return Stream(t.Run, t.Space, t.Topic()) }
 
 // Streams implements event.Command.
 func (t Target) Streams() []event.Ref { return []event.Ref{t.Stream()} }
@@ -31,7 +48,7 @@ type Answer struct {
 	Run event.ID `json:"run_id"`
 }
 
-// Start claims a queued run whose turn has started, for the worker that asks.
+// Start claims a queued run whose turn has started, or which is its task's active attempt, for the worker that asks.
 type Start struct {
 	Target
 	Worker string `json:"worker"` // the actor's own name, unless the system acts
@@ -43,11 +60,16 @@ type Start struct {
 func (Start) Name() string { return "run.start" }
 
 // Streams implements event.Command.
-func (c Start) Streams() []event.Ref { return []event.Ref{c.Stream(), c.turns()} }
+func (c Start) Streams() []event.Ref { return []event.Ref{c.Stream(), c.owner()} }
 
-// turns is the conversation's stream. Its package imports this one, so that only its name is known here.
-func (c Start) turns() event.Ref {
-	return event.Ref{Kind: "conversation", ID: c.Conversation, Space: c.Space, Topic: c.Conversation}
+// owner is the stream of the conversation or the task. Their packages import this one, so that only their
+// names are known here.
+func (c Start) owner() event.Ref {
+	kind := "conversation"
+	if !c.Task.IsZero() {
+		kind = "task"
+	}
+	return event.Ref{Kind: kind, ID: c.Topic(), Space: c.Space, Topic: c.Topic()}
 }
 
 // RecordSandbox says where the run executes under this epoch; once per epoch.

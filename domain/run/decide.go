@@ -12,8 +12,8 @@ import (
 
 const maxReport = 256 << 10
 
-// turns is what a claim needs to know of a conversation.
-type turns interface {
+// owner is what a claim needs to know of a conversation or a task.
+type owner interface {
 	TurnStarted(run event.ID) bool
 }
 
@@ -33,8 +33,8 @@ func (c Start) Decide(view event.View, meta event.Meta) ([]event.Change, error) 
 	if state.Status != StatusQueued {
 		return nil, fault.New(fault.Conflict, "run_claimed", "the run is held by worker %q under epoch %d: leave it", state.Worker, state.Epoch)
 	}
-	if t, ok := view.State(c.turns()).(turns); !ok || !t.TurnStarted(c.Run) {
-		return nil, fault.New(fault.Conflict, "turn_not_started", "the run's turn has not started: an earlier turn of the conversation is still active")
+	if o, ok := view.State(c.owner()).(owner); !ok || !o.TurnStarted(c.Run) {
+		return nil, fault.New(fault.Conflict, "turn_not_started", "the run's turn has not started: an earlier run of its conversation or task is still active")
 	}
 	if c.Epoch != 0 && c.Epoch != state.Epoch+1 {
 		return nil, fault.New(fault.Conflict, "run_fenced", "epoch %d cannot be claimed, the next is %d: read the run again", c.Epoch, state.Epoch+1)
@@ -91,7 +91,7 @@ func (c Release) Decide(view event.View, meta event.Meta) ([]event.Change, error
 	if err := state.requireHolder(c.Epoch, meta.Actor); err != nil {
 		return nil, err
 	}
-	return c.change(Released{Epoch: c.Epoch, Worker: state.Worker, Queue: state.Queue}), nil
+	return c.change(Released{Epoch: c.Epoch, Worker: state.Worker, Queue: state.Queue, Task: state.Task}), nil
 }
 
 // Decide implements event.Command. Any worker may find a lease that ran out, also the one that bears the
@@ -107,5 +107,5 @@ func (c LoseWorker) Decide(view event.View, meta event.Meta) ([]event.Change, er
 	if c.Worker != state.Worker {
 		return nil, fault.Field("worker", "%.80q does not hold the run, %q does: read the run again", c.Worker, state.Worker)
 	}
-	return c.change(WorkerLost{Epoch: c.Epoch, Worker: c.Worker, Queue: state.Queue}), nil
+	return c.change(WorkerLost{Epoch: c.Epoch, Worker: c.Worker, Queue: state.Queue, Task: state.Task}), nil
 }

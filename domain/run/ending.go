@@ -38,7 +38,7 @@ type Ending struct {
 	Epoch   int64  `json:"epoch"`
 }
 
-// End answers the terminal event of a run, for conversation.EndTurn. Only the worker that holds the run
+// End answers the terminal event of a run, for conversation.EndTurn and task.EndRun. Only the worker that holds the run
 // may end it; the system may also fail or cancel one that nobody holds.
 func (s State) End(end Ending, actor string) (event.Event, error) {
 	if err := s.requireEpoch(end.Epoch); err != nil {
@@ -100,6 +100,18 @@ func sealSome(text string) event.Sealed {
 		return event.Sealed{}
 	}
 	return event.Seal(text)
+}
+
+// RequestCancel answers what asks the worker that holds the run to end it; nothing when it was asked before.
+func (s State) RequestCancel(actor string) []event.Event {
+	if s.CancelRequested {
+		return nil
+	}
+	reason := ReasonRequested
+	if actor == event.System {
+		reason = ReasonSystem
+	}
+	return []event.Event{CancelRequested{Reason: reason}}
 }
 
 // The reasons of a requested cancellation.

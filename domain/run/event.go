@@ -10,8 +10,9 @@ import (
 
 // Queued says that the run exists, with everything pinned that it needs.
 type Queued struct {
-	Conversation event.ID     `json:"conversation"`
-	Turn         event.ID     `json:"turn"`
+	Conversation event.ID     `json:"conversation,omitzero"` // left out for the run of a task
+	Turn         event.ID     `json:"turn,omitzero"`         // left out for the run of a task
+	Task         event.ID     `json:"task,omitzero"`         // the task that the run belongs to; left out for the run of a conversation
 	Agent        event.ID     `json:"agent"`
 	Revision     int64        `json:"revision"`
 	Model        string       `json:"model"`
@@ -22,7 +23,13 @@ type Queued struct {
 	Source       Source       `json:"source"`
 	Mounts       []Mount      `json:"mounts"`
 	Queue        string       `json:"queue"`
+	Attempt      int64        `json:"attempt,omitzero"`   // 1, 2, ...; left out means 1
+	RetryOf      event.ID     `json:"retry_of,omitzero"`  // the run that this one repeats; left out when it repeats none
+	Continues    event.ID     `json:"continues,omitzero"` // the run whose files and transcript this one goes on from; left out when it is not of a task, or begins at the source
 }
+
+// AttemptNumber is which attempt it is.
+func (e Queued) AttemptNumber() int64 { return max(e.Attempt, 1) }
 
 // Kind implements event.Event.
 func (Queued) Kind() string { return "run.queued" }
@@ -164,11 +171,26 @@ type CancelRequested struct {
 // Kind implements event.Event.
 func (CancelRequested) Kind() string { return "run.cancel_requested" }
 
+// ChangesRecorded says what the run did to the files of its workspace. It comes before the end of every run that had
+// a sandbox, unless nobody could look at the files.
+type ChangesRecorded struct {
+	Epoch      int64          `json:"epoch"`
+	Totals     ChangeTotals   `json:"totals"`    // numbers of paths by the kind of their change, and of lines
+	Items      *event.Content `json:"items"`     // the list of changes, JSON; null when nothing changed
+	Diffs      *event.Content `json:"diffs"`     // unified diffs of text files, one after the other; null when there are none
+	Truncated  bool           `json:"truncated"` // there is more than what is kept
+	DurationUS int64          `json:"duration_us"`
+}
+
+// Kind implements event.Event.
+func (ChangesRecorded) Kind() string { return "run.changes_recorded" }
+
 // WorkerLost says that the claim was taken back and the run waits for another worker.
 type WorkerLost struct {
-	Epoch  int64  `json:"epoch"` // the lost one
-	Worker string `json:"worker"`
-	Queue  string `json:"queue"`
+	Epoch  int64    `json:"epoch"` // the lost one
+	Worker string   `json:"worker"`
+	Queue  string   `json:"queue"`
+	Task   event.ID `json:"task,omitzero"` // of a task's run
 }
 
 // Kind implements event.Event.
@@ -176,9 +198,10 @@ func (WorkerLost) Kind() string { return "run.worker_lost" }
 
 // Released says that a draining worker handed the run back.
 type Released struct {
-	Epoch  int64  `json:"epoch"`
-	Worker string `json:"worker"`
-	Queue  string `json:"queue"`
+	Epoch  int64    `json:"epoch"`
+	Worker string   `json:"worker"`
+	Queue  string   `json:"queue"`
+	Task   event.ID `json:"task,omitzero"` // of a task's run
 }
 
 // Kind implements event.Event.

@@ -31,6 +31,8 @@ func Evolve(s State, e event.Event) State {
 		return s.withCall(e.Call, func(c *Call) { c.State, c.Result = Returned, fromReturned(e) })
 	case CancelRequested:
 		s.CancelRequested = true
+	case ChangesRecorded:
+		s.ChangesEpoch = e.Epoch
 	case WorkerLost, Released:
 		s.Status, s.Worker, s.Host = StatusQueued, "", ""
 	default:
@@ -53,7 +55,7 @@ func (s State) ended(e event.Event) State {
 
 func fromQueued(e Queued) State {
 	return State{
-		Status: StatusQueued, Conversation: e.Conversation, Turn: e.Turn, Agent: e.Agent, Revision: e.Revision,
+		Status: StatusQueued, Conversation: e.Conversation, Turn: e.Turn, Task: e.Task, Attempt: e.AttemptNumber(), RetryOf: e.RetryOf, Continues: e.Continues, Agent: e.Agent, Revision: e.Revision,
 		Model: e.Model, Prompt: e.Prompt, Instructions: e.Instructions, Tools: e.Tools, Limits: e.Limits,
 		Source: e.Source, Mounts: e.Mounts, Queue: e.Queue,
 	}

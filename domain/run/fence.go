@@ -11,7 +11,7 @@ import (
 func (s State) requireOpen() error {
 	switch {
 	case s.Status == "":
-		return fault.New(fault.NotFound, "run_not_found", "the run does not exist in this conversation and space: check its id")
+		return fault.New(fault.NotFound, "run_not_found", "the run does not exist in this conversation or task and space: check its id")
 	case s.Status.Terminal():
 		return fault.New(fault.Conflict, "run_ended", "the run has ended as %s: nothing can be added to it", s.Status)
 	}

@@ -1,4 +1,4 @@
-// Package run is one attempt at a turn: the thing that executes. Its stream is the transcript of the
+// Package run is one attempt at a turn of a conversation, or at a task: the thing that executes. Its stream is the transcript of the
 // agent loop, so that any worker can fold it and go on where another one stopped.
 //
 //	(none) --queued--> queued --started--> starting --sandbox_prepared | model_answered--> running
@@ -9,9 +9,12 @@
 //	one call:  asked (model_answered) --tool_called--> called --tool_returned--> returned
 //	           a call that was called under an older epoch and never returned is in doubt
 //
+// Before the end of a run that had a sandbox its worker records what became of the files: changes_recorded.
+//
 // A worker claims by run.started, which raises the epoch by one; whatever carries an older epoch is
 // refused. Terminal states never change. The run's end is decided together with its turn, by
-// conversation.EndTurn, so that the next turn starts in the same append.
+// conversation.EndTurn, so that the next turn starts in the same append; that of a task's run together with
+// the attempt, by task.EndRun.
 //
 // It may import the standard library, domain/event, domain/fault, domain/check and domain/agent.
 package run
@@ -25,6 +28,9 @@ import (
 
 // Kind is the stream kind.
 const Kind = "run"
+
+// DefaultQueue is where runs wait when their conversation or task names no queue.
+const DefaultQueue = "default"
 
 // Status is where a run is in its life. The empty status: the run does not exist.
 type Status string
@@ -52,6 +58,7 @@ type State struct {
 	Status       Status       `json:"status"`
 	Conversation event.ID     `json:"conversation"`
 	Turn         event.ID     `json:"turn"`
+	Task         event.ID     `json:"task"` // zero for the run of a conversation, which has Conversation and Turn
 	Agent        event.ID     `json:"agent"`
 	Revision     int64        `json:"revision"`
 	Model        string       `json:"model"`
@@ -62,6 +69,9 @@ type State struct {
 	Source       Source       `json:"source"`
 	Mounts       []Mount      `json:"mounts"`
 	Queue        string       `json:"queue"`
+	Attempt      int64        `json:"attempt"`   // 1, 2, ...
+	RetryOf      event.ID     `json:"retry_of"`  // the run that it repeats; zero: none
+	Continues    event.ID     `json:"continues"` // the run of the same task that it goes on from; zero: none
 
 	Epoch    int64     `json:"epoch"`    // 0 before the first claim
 	Worker   string    `json:"worker"`   // who holds it; empty while nobody does
@@ -71,6 +81,7 @@ type State struct {
 	Sandbox         Sandbox `json:"sandbox"` // the newest one that was recorded
 	Steps           []Step  `json:"steps"`
 	CancelRequested bool    `json:"cancel_requested"`
+	ChangesEpoch    int64   `json:"changes_epoch"` // under which its changes were recorded last; 0: never
 
 	Answer  event.Sealed `json:"answer"`  // of a succeeded run
 	Code    string       `json:"code"`    // of a failed run
@@ -123,9 +134,9 @@ type Result struct {
 	Truncated   bool         `json:"truncated"`
 }
 
-// Stream names a run. Its topic is the conversation.
-func Stream(id, space, conversation event.ID) event.Ref {
-	return event.Ref{Kind: Kind, ID: id, Space: space, Topic: conversation}
+// Stream names a run. Its topic is the conversation or the task that it belongs to.
+func Stream(id, space, topic event.ID) event.Ref {
+	return event.Ref{Kind: Kind, ID: id, Space: space, Topic: topic}
 }
 
 // Aggregate describes the noun to the registry.
@@ -136,7 +147,7 @@ func Aggregate() event.Aggregate {
 			event.Define[Queued](), event.Define[Started](), event.Define[SandboxPrepared](),
 			event.Define[LimitReached](), event.Define[SandboxClosed](),
 			event.Define[ModelAnswered](), event.Define[ToolCalled](), event.Define[ToolReturned](),
-			event.Define[CancelRequested](), event.Define[WorkerLost](), event.Define[Released](),
+			event.Define[CancelRequested](), event.Define[ChangesRecorded](), event.Define[WorkerLost](), event.Define[Released](),
 			event.Define[Succeeded](), event.Define[Failed](), event.Define[Cancelled](),
 		},
 		Initial: func() any { return State{} },

@@ -1,4 +1,5 @@
--- Leases of workers, by the database's clock.
+-- Leases of workers, by the database's clock. The column conversation_id is the run's topic: that was a
+-- conversation before there were tasks.
 
 -- name: LeaseRenew :one
 -- Takes or renews. No row when a later epoch holds it.

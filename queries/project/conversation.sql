@@ -1,6 +1,8 @@
 -- name: ConversationInsert :exec
-INSERT INTO conversation (id, space_id, agent_id, title, turns, waiting, opened_by, opened_at, changed_at, version)
-VALUES (@id, @space_id, @agent_id, sqlc.narg(title), 0, 0, @opened_by, @at, @at, @version);
+INSERT INTO conversation (id, space_id, agent_id, title, title_lower, turns, waiting, opened_by, opened_at, changed_at, version,
+    source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest)
+VALUES (@id, @space_id, @agent_id, sqlc.narg(title), sqlc.narg(title_lower), 0, 0, @opened_by, @at, @at, @version,
+    @source_kind, sqlc.narg(source_root), sqlc.narg(source_path), sqlc.narg(source_folder), sqlc.narg(source_files), sqlc.narg(source_bytes), sqlc.narg(source_manifest));
 
 -- name: ConversationMessagePosted :exec
 UPDATE conversation SET waiting = waiting + 1, changed_at = @at, version = @version WHERE id = @id;

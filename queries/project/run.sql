@@ -1,6 +1,8 @@
 -- name: RunInsert :exec
-INSERT INTO run (id, space_id, conversation_id, turn_id, agent_id, model, state, queue, queued_at, version)
-VALUES (@id, @space_id, @conversation_id, @turn_id, @agent_id, @model, 'queued', @queue, @queued_at, @version);
+INSERT INTO run (id, space_id, conversation_id, turn_id, task_id, attempt, retry_of, continues, agent_id, model, state, queue, queued_at, version,
+    source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest)
+VALUES (@id, @space_id, sqlc.narg(conversation_id), sqlc.narg(turn_id), sqlc.narg(task_id), @attempt, sqlc.narg(retry_of), sqlc.narg(continues), @agent_id, @model, 'queued', @queue, @queued_at, @version,
+    @source_kind, sqlc.narg(source_root), sqlc.narg(source_path), sqlc.narg(source_folder), sqlc.narg(source_files), sqlc.narg(source_bytes), sqlc.narg(source_manifest));
 
 -- name: RunStarted :exec
 UPDATE run SET state = 'starting', epoch = @epoch, worker = @worker, host = @host,
@@ -45,3 +47,14 @@ UPDATE tool_call SET state = 'called', called_at = @at, version = @version WHERE
 -- name: ToolCallReturned :exec
 UPDATE tool_call SET state = @outcome, exit_code = sqlc.narg(exit_code), output = sqlc.narg(output), output_bytes = @output_bytes,
     truncated = @truncated, returned_at = @at, version = @version WHERE run_id = @run_id AND call = @call;
+
+-- name: RunChangesSet :exec
+-- A worker that took the run over may record them again: what it saw last counts.
+INSERT INTO run_changes (run_id, space_id, files, added, modified, deleted, renamed, mode, type, lines_added, lines_removed,
+    items_blob, items_size, diffs_blob, diffs_size, truncated, recorded_at, version)
+VALUES (@run_id, @space_id, @files, @added, @modified, @deleted, @renamed, @mode, @type, @lines_added, @lines_removed,
+    sqlc.narg(items_blob), sqlc.narg(items_size), sqlc.narg(diffs_blob), sqlc.narg(diffs_size), @truncated, @recorded_at, @version)
+ON CONFLICT (run_id) DO UPDATE SET files = excluded.files, added = excluded.added, modified = excluded.modified, deleted = excluded.deleted,
+    renamed = excluded.renamed, mode = excluded.mode, type = excluded.type, lines_added = excluded.lines_added, lines_removed = excluded.lines_removed,
+    items_blob = excluded.items_blob, items_size = excluded.items_size, diffs_blob = excluded.diffs_blob, diffs_size = excluded.diffs_size,
+    truncated = excluded.truncated, recorded_at = excluded.recorded_at, version = excluded.version;

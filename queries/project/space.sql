@@ -15,16 +15,22 @@ UPDATE agent SET name = NULL WHERE space_id = @space_id;
 UPDATE agent_revision SET name = NULL, instructions = NULL WHERE space_id = @space_id;
 
 -- name: SpaceEraseConversation :exec
-UPDATE conversation SET title = NULL WHERE space_id = @space_id;
+UPDATE conversation SET title = NULL, title_lower = NULL, source_folder = NULL WHERE space_id = @space_id;
+
+-- name: SpaceEraseTask :exec
+UPDATE task SET title = NULL, title_lower = NULL, source_folder = NULL WHERE space_id = @space_id;
 
 -- name: SpaceEraseMessage :exec
 UPDATE message SET text = NULL WHERE space_id = @space_id;
 
 -- name: SpaceEraseRun :exec
-UPDATE run SET answer = NULL, failure_message = NULL WHERE space_id = @space_id;
+UPDATE run SET answer = NULL, failure_message = NULL, source_folder = NULL WHERE space_id = @space_id;
 
 -- name: SpaceEraseToolCall :exec
 UPDATE tool_call SET arguments = NULL, output = NULL WHERE space_id = @space_id;
+
+-- name: SpaceEraseFile :exec
+UPDATE file SET path = NULL, sha256 = NULL WHERE space_id = @space_id;
 
 -- name: MembershipSet :exec
 INSERT INTO membership (space_id, account_id, role, since) VALUES (@space_id, @account_id, @role, @since)

@@ -43,6 +43,10 @@ func (a *API) agent(ctx context.Context, id event.ID) (read.Agent, error) {
 	return found(ctx, a, "agent", id, a.DB.Read().AgentByID, func(r read.Agent) event.ID { return r.SpaceID })
 }
 
+func (a *API) task(ctx context.Context, id event.ID) (read.TaskByIDRow, error) {
+	return found(ctx, a, "task", id, a.DB.Read().TaskByID, func(r read.TaskByIDRow) event.ID { return r.Task.SpaceID })
+}
+
 func (a *API) run(ctx context.Context, id event.ID) (read.Run, error) {
 	return found(ctx, a, "run", id, a.DB.Read().RunByID, func(r read.Run) event.ID { return r.SpaceID })
 }

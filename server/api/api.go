@@ -25,7 +25,7 @@ import (
 // Prefix is where the routes are.
 const Prefix = "/api/v1"
 
-// maxBody is the largest request, in bytes: a message of 1 MiB, every byte escaped.
+// maxBody is the largest request, in bytes: a message or a prompt of 1 MiB, every byte escaped.
 const maxBody = 8 << 20
 
 // Options are what the interface is made of.
@@ -33,6 +33,7 @@ type Options struct {
 	DB      *db.DB
 	Auth    *auth.Auth
 	Models  []string // names that agents and messages may use
+	Roots   []string // names of folders that runs may start from; workers know where they are
 	Version string   // of Cairn
 	Log     *slog.Logger
 }
@@ -64,7 +65,7 @@ func New(o Options, mux *http.ServeMux) (*API, error) {
 	a.huma.UseMiddleware(a.requireSession, a.refuseUnknownQuery)
 	for _, routes := range []func(){
 		a.loginRoutes, a.meRoutes, a.spaceRoutes, a.membershipRoutes, a.agentRoutes, a.conversationRoutes, a.messageRoutes,
-		a.runRoutes, a.eventRoutes, a.modelRoutes,
+		a.taskRoutes, a.runRoutes, a.eventRoutes, a.modelRoutes, a.fileRoutes, a.sourceRoutes, a.changesRoutes,
 	} {
 		routes()
 	}

@@ -9,7 +9,6 @@ import (
 	"cairn/db/read"
 	"cairn/domain/conversation"
 	"cairn/domain/event"
-	"cairn/domain/run"
 )
 
 // Conversation is a thread between people and an agent.
@@ -21,6 +20,7 @@ type Conversation struct {
 	Turns     int64     `json:"turns" doc:"That have started."`
 	Waiting   int64     `json:"waiting" doc:"Messages that wait for their turn."`
 	ActiveRun *event.ID `json:"active_run_id" format:"uuid" doc:"null while no turn is active."`
+	Source    Source    `json:"source" doc:"What its workspace begins with."`
 	OpenedBy  string    `json:"opened_by" doc:"The actor, like account/ID."`
 	OpenedAt  time.Time `json:"opened_at"`
 	ChangedAt time.Time `json:"changed_at"`
@@ -39,6 +39,8 @@ type conversationOpenIn struct {
 	Body  struct {
 		Agent event.ID `json:"agent_id" format:"uuid" doc:"Of the same space."`
 		Title string   `json:"title" minLength:"1" maxLength:"400" doc:"One line, at most 400 bytes."`
+
+		Source *SourceIn `json:"source,omitempty" doc:"Nothing unless given."`
 	}
 }
 
@@ -47,12 +49,27 @@ type OneConversation struct {
 	Conversation event.ID `path:"conversation" format:"uuid"`
 }
 
+type conversationsIn struct {
+	InSpace
+	SearchIn
+	State string `query:"state" enum:"active,idle" doc:"active: a turn is under way."`
+}
+
+// active is null when both states are wanted.
+func (in *conversationsIn) active() *bool {
+	if in.State == "" {
+		return nil
+	}
+	active := in.State == "active"
+	return &active
+}
+
 func (a *API) conversationRoutes() {
 	list := route("GET /spaces/{space}/conversations", "conversation-list", "Conversations of a space")
 	list.Description = "The last changed first. One that changes while you page moves to the front."
 	register(a, list, a.conversations)
 	open := withStatus(route("POST /spaces/{space}/conversations", "conversation-open", "Open a conversation with an agent"), http.StatusCreated)
-	open.Description = "Its runs begin in an empty workspace."
+	open.Description = "The workspace of its first run begins with the source, later ones with what the turns before left. Files are those that the space has at this moment: what is stored later does not reach the conversation."
 	register(a, open, a.openConversation)
 	register(a, route("GET /conversations/{conversation}", "conversation-get", "A conversation"), a.getConversation)
 }
@@ -60,11 +77,12 @@ func (a *API) conversationRoutes() {
 func showConversation(r read.Conversation) Conversation {
 	return Conversation{
 		ID: r.ID, Space: r.SpaceID, Agent: r.AgentID, Title: r.Title, Turns: r.Turns, Waiting: r.Waiting, ActiveRun: r.ActiveRun,
+		Source:   Source{Kind: r.SourceKind, Folder: r.SourceFolder, Files: r.SourceFiles, Bytes: r.SourceBytes, Manifest: r.SourceManifest, Root: r.SourceRoot, Path: r.SourcePath},
 		OpenedBy: r.OpenedBy, OpenedAt: r.OpenedAt.UTC(), ChangedAt: r.ChangedAt.UTC(), Version: r.Version,
 	}
 }
 
-func (a *API) conversations(ctx context.Context, in *InSpace) (*answer[List[Conversation]], error) {
+func (a *API) conversations(ctx context.Context, in *conversationsIn) (*answer[List[Conversation]], error) {
 	if err := a.space(ctx, in.Space); err != nil {
 		return nil, err
 	}
@@ -72,7 +90,13 @@ func (a *API) conversations(ctx context.Context, in *InSpace) (*answer[List[Conv
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.DB.Read().ConversationPage(ctx, read.ConversationPageParams{SpaceID: in.Space, At: from.at, ID: from.id, Lim: int32(in.Limit + 1)})
+	title, err := in.title()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.DB.Read().ConversationPage(ctx, read.ConversationPageParams{
+		SpaceID: in.Space, At: from.at, ID: from.id, AgentID: in.agent(), Title: title, Active: in.active(), Lim: int32(in.Limit + 1),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("conversations of space %s: %w", in.Space, err)
 	}
@@ -83,12 +107,16 @@ func (a *API) openConversation(ctx context.Context, in *conversationOpenIn) (*an
 	if err := a.space(ctx, in.Space); err != nil {
 		return nil, err
 	}
+	source, err := a.source(ctx, in.Space, in.Body.Source)
+	if err != nil {
+		return nil, err
+	}
 	id, err := newID()
 	if err != nil {
 		return nil, err
 	}
 	opened, err := decoded[conversation.Answer](a.execute(ctx, conversation.Open{
-		Conversation: id, Space: in.Space, Agent: in.Body.Agent, Title: in.Body.Title, Source: run.Source{Kind: run.SourceNone},
+		Conversation: id, Space: in.Space, Agent: in.Body.Agent, Title: in.Body.Title, Source: source,
 	}, in.IdempotencyKey, in))
 	if err != nil {
 		return nil, err

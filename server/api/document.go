@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -79,8 +80,8 @@ func shown(document *huma.OpenAPI, op *huma.Operation) shownOperation {
 		s.Answers = append(s.Answers, status)
 	}
 	slices.Sort(s.Answers)
-	if op.RequestBody != nil {
-		schema := op.RequestBody.Content["application/json"].Schema
+	for _, body := range bodies(op) {
+		schema := body.Schema
 		if schema.Ref != "" {
 			schema = document.Components.Schemas.SchemaFromRef(schema.Ref)
 		}
@@ -89,4 +90,12 @@ func shown(document *huma.OpenAPI, op *huma.Operation) shownOperation {
 		s.Body = string(text)
 	}
 	return s
+}
+
+// bodies is how the request body is described: in one way, or there is none.
+func bodies(op *huma.Operation) []*huma.MediaType {
+	if op.RequestBody == nil {
+		return nil
+	}
+	return slices.Collect(maps.Values(op.RequestBody.Content))
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,17 +115,28 @@ const (
 	bodyTime     = 30 * time.Second
 )
 
-// bounded reads the body before anything looks at it, so that a bad transfer is the sender's fault.
+// largeBodies are the ends of paths whose requests hold a message or a prompt of up to 1 MiB.
+var largeBodies = []string{"/messages", "/tasks", "/runs"}
+
+// bounded reads the body before anything looks at it, so that a bad transfer is the sender's fault. Only that of an
+// upload is left to its route, which keeps none of it.
 func (a *API) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
 			next.ServeHTTP(w, r)
 			return
 		}
+		if isUpload(r) {
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime))
+			r.Body = http.MaxBytesReader(w, r.Body, uploadBody)
+			next.ServeHTTP(w, r)
+			http.NewResponseController(w).SetReadDeadline(time.Time{})
+			return
+		}
 		limit := int64(strangerBody)
 		if callOf(r.Context()).session != nil {
 			limit = smallBody
-			if strings.HasSuffix(r.URL.Path, "/messages") {
+			if slices.ContainsFunc(largeBodies, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) }) {
 				limit = maxBody
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cairn/db/dbtest"
 )
 
 // bad is one request that is wrong, or may be.
@@ -92,8 +94,11 @@ func badPaths(t *testing.T, op *operation, at target) []bad {
 
 // goodBody is the valid one, nil where there is none.
 func goodBody(t *testing.T, op *operation, at target) any {
-	if op.RequestBody == nil {
+	switch {
+	case op.RequestBody == nil:
 		return nil
+	case op.OperationID == "file-upload":
+		return form{{"a/" + dbtest.NewID().String(), "text"}, {dbtest.NewID().String(), ""}}
 	}
 	return at.body(t, op)
 }
@@ -101,11 +106,14 @@ func goodBody(t *testing.T, op *operation, at target) any {
 func badQueries(t *testing.T, op *operation, at target) []bad {
 	// A parameter that the route does not have is refused too.
 	values := map[string][]string{
-		"":       {"unknown=1", "as_of=3", "token=abc", "=", "%00=1", "%ff", "session_id=x"},
-		"limit":  {"limit=0", "limit=-1", "limit=abc", "limit=1e9", "limit=99999999999999999999", "limit=1&limit=2", "limit=%00"},
-		"cursor": {"cursor=x", "cursor=%00", "cursor=" + strings.Repeat("A", 500), "cursor=c3BhY2V8MXwyfDM", "cursor=fHx8"},
-		"after":  {"after=-1", "after=9223372036854775807", "after=9223372036854775808", "after=x", "after=1.5"},
-		"kinds":  {"kinds=%00", "kinds=no.such", "kinds=,", "kinds=" + strings.Repeat("run.queued,", 60) + "run.queued"},
+		"":         {"unknown=1", "as_of=3", "token=abc", "=", "%00=1", "%ff", "session_id=x"},
+		"limit":    {"limit=0", "limit=-1", "limit=abc", "limit=1e9", "limit=99999999999999999999", "limit=1&limit=2", "limit=%00"},
+		"cursor":   {"cursor=x", "cursor=%00", "cursor=" + strings.Repeat("A", 500), "cursor=c3BhY2V8MXwyfDM", "cursor=fHx8"},
+		"after":    {"after=-1", "after=9223372036854775807", "after=9223372036854775808", "after=x", "after=1.5"},
+		"q":        {"q=%00", "q=%ff", "q=" + strings.Repeat("a", 401)},
+		"agent_id": {"agent_id=x", "agent_id=%00", "agent_id=1"},
+		"state":    {"state=bogus", "state=%00", "state=queued,bogus", "state=,", "state=" + strings.Repeat("queued,", 9) + "queued"},
+		"kinds":    {"kinds=%00", "kinds=no.such", "kinds=,", "kinds=" + strings.Repeat("run.queued,", 60) + "run.queued"},
 	}
 	var all []bad
 	for _, queries := range values {
@@ -136,6 +144,9 @@ var values = []any{
 }
 
 func badBodies(t *testing.T, op *operation, at target) []bad {
+	if op.OperationID == "file-upload" {
+		return badForms()
+	}
 	s := op.document.resolved(op.RequestBody.Content["application/json"].Schema)
 	if len(s.Properties) == 0 {
 		t.Fatalf("%s: the document has no properties of its body: %+v", op.OperationID, s)
@@ -197,15 +208,17 @@ func badWire(t *testing.T, op *operation, at target) []bad {
 		"deep": strings.Repeat("[", 20_000), "deep objects": strings.Repeat(`{"a":`, 20_000), "NUL": "\x00", "BOM": "\xef\xbb\xbf{}", "UTF-16": "\xff\xfe{\x00}\x00",
 		"huge number": `{"name":1e999999}`, "long": `{"x":"` + strings.Repeat("a", 9<<20) + `"}`, "__proto__": `{"__proto__":{"a":1}}`,
 	} {
-		// Setting a password needs a value; an agent's revision may be empty.
-		all = append(all, bad{name: "body " + name, body: body, must: op.OperationID != "agent-revise" || name != "empty object"})
+		// Setting a password needs a value; an agent's revision may be empty, and to retry needs nothing at all.
+		may := name == "empty object" && (op.OperationID == "agent-revise" || op.OperationID == "run-retry") || name == "nothing" && op.OperationID == "run-retry"
+		all = append(all, bad{name: "body " + name, body: body, must: !may})
 	}
 	for _, kind := range []string{"text/plain", "application/xml", "multipart/form-data", "application/x-www-form-urlencoded", "application/json; charset=utf-16; x=", "garbage", "application/cbor"} {
 		all = append(all, bad{name: "as " + kind, body: goodBody(t, op, at), header: []string{"Content-Type", kind}})
 	}
 	// Text that is not UTF-8, and half of a surrogate pair, inside of good JSON.
 	for _, text := range []string{"\xff\xfe", `\ud800`, `\udc00\ud800`} {
-		for name, value := range at.body(t, op) {
+		json, _ := goodBody(t, op, at).(map[string]any)
+		for name, value := range json {
 			if _, ok := value.(string); ok {
 				raw := fmt.Sprintf(`{%q:"%s"`, name, text)
 				for other, v := range at.body(t, op) {

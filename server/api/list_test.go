@@ -115,12 +115,13 @@ func TestIdempotency(t *testing.T) {
 		at := w.target(t, op, w.team.Account)
 		key := []string{"Idempotency-Key", "key-of-" + op.OperationID}
 		before := w.events(t)
+		body := goodBody(t, op, at)
 		answers := map[string]int{}
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for range 12 {
 			all.Go(func() {
-				h := p.do(op.Method, at.path(op), goodBody(t, op, at), key...)
+				h := p.do(op.Method, at.path(op), body, key...)
 				mu.Lock()
 				defer mu.Unlock()
 				answers[fmt.Sprintf("%d %s", h.status, h.body)]++
@@ -132,16 +133,18 @@ func TestIdempotency(t *testing.T) {
 			t.Errorf("%s answered one key with %v", op.OperationID, answers)
 		}
 		// The same again later, and then another request under the same key.
-		again := p.do(op.Method, at.path(op), goodBody(t, op, at), key...)
+		again := p.do(op.Method, at.path(op), body, key...)
 		if answers[fmt.Sprintf("%d %s", again.status, again.body)] == 0 {
 			t.Errorf("%s answers the key later with %d %s", op.OperationID, again.status, again.body)
 		}
 		other := w.target(t, op, w.team.Account)
 		start := w.events(t)
-		body := goodBody(t, op, other)
+		body = goodBody(t, op, other)
 		switch op.OperationID {
 		case "agent-create":
 			body = map[string]any{"name": "Another", "model": "demo"}
+		case "task-open":
+			body = map[string]any{"agent_id": other.agent, "title": "Another", "prompt": "x"}
 		case "conversation-open":
 			body = map[string]any{"agent_id": other.agent, "title": "Another"}
 		}

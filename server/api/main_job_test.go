@@ -29,7 +29,7 @@ func TestMainJob(t *testing.T) {
 	thread := into[api.ConversationOpened](p.do("POST", at+"/conversations", map[string]any{"agent_id": agent.Agent, "title": "First"}).want(http.StatusCreated))
 	posted := into[conversation.Posted](p.do("POST", "/conversations/"+thread.Conversation.String()+"/messages", map[string]any{"text": "$ uname"}).want(http.StatusAccepted))
 	run := into[api.Run](p.do("GET", "/runs/"+posted.Run.String(), nil).want(http.StatusOK))
-	if run.State != "queued" || run.Conversation != thread.Conversation {
+	if run.State != "queued" || run.Conversation == nil || *run.Conversation != thread.Conversation || run.Task != nil || run.Attempt != 1 {
 		t.Errorf("the run is %+v", run)
 	}
 	if b := into[api.Boundary](p.do("GET", "/runs/"+posted.Run.String()+"/boundary", nil).want(http.StatusOK)); string(b.Report) != "null" {

@@ -118,8 +118,11 @@ func (p *person) login(body any) *heard {
 func (p *person) do(method, path string, body any, header ...string) *heard {
 	p.t.Helper()
 	var reader io.Reader
+	mediaType := "application/json"
 	switch b := body.(type) {
 	case nil:
+	case form:
+		reader, mediaType = b.encode(p.t)
 	case string:
 		reader = strings.NewReader(b)
 	case []byte:
@@ -139,7 +142,7 @@ func (p *person) do(method, path string, body any, header ...string) *heard {
 		p.t.Fatal(err)
 	}
 	if reader != nil {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", mediaType)
 	}
 	if p.cookie != "" {
 		r.Header.Set("Cookie", p.cookie)

@@ -23,6 +23,11 @@ conversation-get      401       404      200    200     200   200   401     401 
 conversation-list     401       404      200    200     200   200   401     401     401
 conversation-open     401       404      201    403     201   201   401     401     401
 event-list            401       404      200    200     200   200   401     401     401
+file-content          401       404      200    200     200   200   401     401     401
+file-get              401       404      200    200     200   200   401     401     401
+file-list             401       404      200    200     200   200   401     401     401
+file-remove           401       404      204    403     204   204   401     401     401
+file-upload           401       404      201    403     201   201   401     401     401
 login                 200       200      200    200     200   200   200     200     200
 logout                401       204      204    204     204   204   401     401     401
 me                    401       200      200    200     200   200   401     401     401
@@ -38,10 +43,20 @@ message-post          401       404      202    403     202   202   401     401 
 model-list            401       200      200    200     200   200   401     401     401
 run-boundary          401       404      200    200     200   200   401     401     401
 run-cancel            401       404      200    403     200   200   401     401     401
+run-change-diff       401       404      404    404     404   404   401     401     401
+run-change-list       401       404      200    200     200   200   401     401     401
 run-event-list        401       404      200    200     200   200   401     401     401
 run-get               401       404      200    200     200   200   401     401     401
+run-retry             401       404      202    403     202   202   401     401     401
+source-list           401       404      200    200     200   200   401     401     401
 space-create          401       201      201    201     201   201   401     401     401
 space-list            401       200      200    200     200   200   401     401     401
+task-cancel           401       404      200    403     200   200   401     401     401
+task-get              401       404      200    200     200   200   401     401     401
+task-list             401       404      200    200     200   200   401     401     401
+task-open             401       404      202    403     202   202   401     401     401
+task-run-list         401       404      200    200     200   200   401     401     401
+task-run-start        401       404      202    403     202   202   401     401     401
 `
 
 // TestAuthorisation sends every route of the document as everyone. What is refused leaves nothing in the log.
@@ -134,14 +149,14 @@ func TestStrangersLearnNothing(t *testing.T) {
 		}
 		there := w.target(t, op, w.team.Account)
 		nowhere := there
-		for _, id := range []*event.ID{&nowhere.space, &nowhere.agent, &nowhere.conversation, &nowhere.run} {
+		for _, id := range []*event.ID{&nowhere.space, &nowhere.agent, &nowhere.conversation, &nowhere.task, &nowhere.run, &nowhere.file} {
 			id[15] ^= 1
 		}
 		p := cast.caller(t, "stranger")
 		a, b := op.do(p, there), op.do(p, nowhere)
 		plain := func(h *heard, at target) string {
 			text := strings.ReplaceAll(string(h.body), h.header.Get("X-Request-Id"), "")
-			for _, id := range []event.ID{at.space, at.agent, at.conversation, at.run} {
+			for _, id := range []event.ID{at.space, at.agent, at.conversation, at.task, at.run, at.file} {
 				text = strings.ReplaceAll(text, id.String(), "ID")
 			}
 			return text

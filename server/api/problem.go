@@ -106,6 +106,9 @@ var (
 	}
 )
 
+// locations are those of fields that the interface names or places otherwise.
+var locations = map[string]string{"account": "body.account_id", "q": "query.q"}
+
 func problemOfFault(ctx context.Context, f *fault.Fault, cause error) *Problem {
 	status := statuses[f.Kind]
 	if special, ok := statusOfCode[f.Code]; ok {
@@ -116,11 +119,11 @@ func problemOfFault(ctx context.Context, f *fault.Fault, cause error) *Problem {
 	}
 	p := newProblem(ctx, status, f.Code, f.Message)
 	if f.Field != "" {
-		field := f.Field
-		if field == "account" { // what the interface calls account_id
-			field = "account_id"
+		location, special := locations[f.Field]
+		if !special {
+			location = "body." + f.Field
 		}
-		p.Errors = []ProblemDetail{{Location: "body." + field, Message: f.Message}}
+		p.Errors = []ProblemDetail{{Location: location, Message: f.Message}}
 	}
 	if limited, ok := errors.AsType[*auth.Limited](cause); ok {
 		p.after = strconv.FormatInt(int64(limited.After.Seconds()), 10)

@@ -12,8 +12,10 @@ import (
 
 	"cairn/db"
 	"cairn/db/dbtest"
+	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/space"
+	"cairn/domain/task"
 	"cairn/server/auth"
 )
 
@@ -101,8 +103,8 @@ func (w *world) session(t *testing.T, account event.ID, life time.Duration) (*pe
 // target is what a request of a route needs: fresh things in the team's space, so that no request sees what
 // another one did.
 type target struct {
-	space, agent, conversation, run, member, session event.ID
-	slug, email, code                                string
+	space, agent, conversation, task, run, member, session, file event.ID
+	slug, email, code                                            string
 }
 
 func (w *world) target(t *testing.T, op *operation, caller event.ID) target {
@@ -110,7 +112,15 @@ func (w *world) target(t *testing.T, op *operation, caller event.ID) target {
 	at := target{space: w.team.Space, agent: w.team.Agent, slug: "s" + dbtest.NewID().String()}
 	at.conversation = w.team.Converse(t, w.db)
 	at.run = w.team.Post(t, w.db, at.conversation, "$ true").Run
+	opened := w.team.Assign(t, w.db, "$ true")
+	at.task = opened.Task
 	switch op.OperationID {
+	case "run-retry":
+		dbtest.Must(t, w.db, w.team.Actor(), conversation.CancelRun{Conversation: at.conversation, Space: w.team.Space, Run: at.run})
+	case "task-run-start":
+		dbtest.Must(t, w.db, w.team.Actor(), task.CancelRun{Task: at.task, Space: w.team.Space, Run: opened.Run})
+	case "file-get", "file-content", "file-remove":
+		at.file = w.stored(t, form{{dbtest.NewID().String() + ".txt", "text"}})[0]
 	case "membership-add":
 		at.member = dbtest.NewTeam(t, w.db, "demo").Account
 	case "membership-change", "membership-remove":
@@ -133,7 +143,7 @@ func (w *world) target(t *testing.T, op *operation, caller event.ID) target {
 // path is the route's path with the target's ids.
 func (at target) path(op *operation) string {
 	return strings.TrimPrefix(strings.NewReplacer("{space}", at.space.String(), "{agent}", at.agent.String(), "{conversation}", at.conversation.String(),
-		"{run}", at.run.String(), "{account}", at.member.String(), "{session}", at.session.String()).Replace(op.Path), "/api/v1")
+		"{run}", at.run.String(), "{task}", at.task.String(), "{file}", at.file.String(), "{account}", at.member.String(), "{session}", at.session.String()).Replace(op.Path), "/api/v1")
 }
 
 // body is a good one. A route with a body that is not here fails its tests.
@@ -153,7 +163,10 @@ func (at target) body(t *testing.T, op *operation) map[string]any {
 			"limits": map[string]any{"wall_seconds": 60, "model_calls": 3, "tool_seconds": 9, "output_bytes": 1000},
 		},
 		"agent-revise":      {"name": "Renamed", "model": "demo", "instructions": "Do it.", "tools": []string{"read"}, "limits": map[string]any{"model_calls": 3}},
-		"conversation-open": {"agent_id": at.agent, "title": "A title"},
+		"conversation-open": {"agent_id": at.agent, "title": "A title", "source": map[string]any{"kind": "none"}},
+		"task-open":         {"agent_id": at.agent, "title": "A title", "prompt": "$ true", "model": "demo", "source": map[string]any{"kind": "none"}},
+		"task-run-start":    {"mode": "continue", "prompt": "$ true", "model": "demo"},
+		"run-retry":         {"model": "demo"},
 		"message-post":      {"text": "A text", "model": "demo"},
 	}
 	body, ok := bodies[op.OperationID]
@@ -166,9 +179,9 @@ func (at target) body(t *testing.T, op *operation) map[string]any {
 // do sends a good request of the route.
 func (op *operation) do(p *person, at target) *heard {
 	p.t.Helper()
-	var body any
-	if b := at.body(p.t, op); b != nil {
-		body = b
+	path := at.path(op)
+	if op.OperationID == "run-change-diff" {
+		path += "?path=a"
 	}
-	return p.do(op.Method, at.path(op), body)
+	return p.do(op.Method, path, goodBody(p.t, op, at))
 }

@@ -1,8 +1,8 @@
 // Package agent is the pure part of the loop: what the model is told, as a function of the folded run and of
-// the turns before it. What to do next is domain/run.Next; doing it is the harness's.
+// the turns, or the attempts that it continues, before it. What to do next is domain/run.Next; doing it is the harness's.
 //
 //	system    the agent's instructions, and what is known about the place it works in
-//	user      \  each earlier turn of the conversation:
+//	user      \  each earlier turn of the conversation, or attempt that is continued:
 //	assistant /  its message and its answer, or how it ended without one
 //	user         this run's message
 //	assistant \  each step so far: what the model said and called,
@@ -53,7 +53,8 @@ type Tool struct {
 // MaxEarlier bounds the text of earlier turns that the model is given, in bytes; the newest come first.
 const MaxEarlier = 512 << 10
 
-// Conversation is all that the model is told for the next step. earlier are the ended turns, oldest first.
+// Conversation is all that the model is told for the next step. earlier are the ended turns, or the attempts
+// that this one continues, oldest first.
 func Conversation(state run.State, earlier []run.State) []Message {
 	var messages []Message
 	if system := instructions(state); system != "" {
@@ -108,10 +109,12 @@ func past(earlier []run.State) []Message {
 }
 
 func outcome(turn run.State) string {
-	switch turn.Status {
-	case run.StatusSucceeded:
+	switch {
+	case turn.Status == run.StatusSucceeded:
 		return text(turn.Answer)
-	case run.StatusFailed:
+	case !turn.Task.IsZero():
+		return unfinished(turn)
+	case turn.Status == run.StatusFailed:
 		return fmt.Sprintf("[This turn ended without an answer: it failed with %s. Its changes to files are not in the workspace.]", turn.Code)
 	}
 	return "[This turn ended without an answer: it was cancelled. Its changes to files are not in the workspace.]"

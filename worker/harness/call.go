@@ -58,7 +58,7 @@ func (l *loop) prepare(state run.State) (over bool, err error) {
 		return l.missing(err)
 	}
 	begin := time.Now()
-	box, err := l.Workspaces.Prepare(l.orders.work, l.claim.Run, state, l.layers())
+	box, err := l.Workspaces.Prepare(l.orders.work, l.claim.Run, l.claim.Space, state, l.layers())
 	if l.orders.work.Err() != nil && err != nil {
 		return false, nil
 	}

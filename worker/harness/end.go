@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"cairn/domain/conversation"
+	"cairn/domain/event"
 	"cairn/domain/run"
+	"cairn/domain/task"
 	"cairn/worker/agent"
 	"cairn/worker/workspace"
 )
@@ -14,22 +16,33 @@ import (
 // errEnded stops the loop of a run that was ended in the middle of a step.
 var errEnded = errors.New("ended")
 
-// end closes the sandbox, so that the next turn finds files that nobody changes any more, and ends the turn.
+// End is the command that ends a run together with its turn or its attempt.
+func End(target run.Target, ending run.Ending) event.Command {
+	if target.Task.IsZero() {
+		return conversation.EndTurn{Conversation: target.Conversation, Space: target.Space, Run: target.Run, End: ending}
+	}
+	return task.EndRun{Task: target.Task, Space: target.Space, Run: target.Run, End: ending}
+}
+
+// end closes the sandbox, so that the next run finds files that nobody changes any more, records what the run did to
+// them, and ends the run.
 func (l *loop) end(ending run.Ending) error {
 	if err := l.closeBox(); err != nil {
 		return err
 	}
+	if err := l.recordChanges(); err != nil {
+		return err
+	}
 	ending.Epoch = l.claim.Epoch
-	command := conversation.EndTurn{Conversation: l.claim.Conversation, Space: l.claim.Space, Run: l.claim.Run, End: ending}
-	err := l.record(command, "run_ended")
+	err := l.record(End(l.claim.Target, ending), "run_ended")
 	if erased(err) { // an answer or a message cannot be sealed any more
-		command.End = run.Ending{Outcome: run.StatusFailed, Code: run.CodeContentErased, Epoch: l.claim.Epoch}
-		err = l.record(command, "run_ended")
+		ending = run.Ending{Outcome: run.StatusFailed, Code: run.CodeContentErased, Epoch: l.claim.Epoch}
+		err = l.record(End(l.claim.Target, ending), "run_ended")
 	}
 	if err != nil {
 		return err
 	}
-	l.Log.Info("run ended", "run", l.claim.Run, "epoch", l.claim.Epoch, "outcome", command.End.Outcome, "code", command.End.Code)
+	l.Log.Info("run ended", "run", l.claim.Run, "epoch", l.claim.Epoch, "outcome", ending.Outcome, "code", ending.Code)
 	return nil
 }
 

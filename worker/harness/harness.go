@@ -6,7 +6,7 @@
 //	run.Next: CallModel ----> ask the gateway ----------> RecordAnswer ------+
 //	          DoCall -------> CallTool, act, ----------> ReturnTool ---------+
 //	          RefuseCall, ReportDoubt -----------------> ReturnTool ---------+
-//	          Finish, Fail, Cancel --> close the sandbox, EndTurn --> ended
+//	          Finish, Fail, Cancel --> close the sandbox, RecordChanges, EndTurn or EndRun --> ended
 //
 //	from outside: cancelled --> the call is stopped and recorded, the run ends as cancelled
 //	              draining ---> at a safe point the sandbox is closed, the run released

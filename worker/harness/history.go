@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"slices"
 
 	"cairn/domain/conversation"
 	"cairn/domain/event"
@@ -10,7 +11,7 @@ import (
 	"cairn/worker/workspace"
 )
 
-// pastTurn is an earlier turn that has ended.
+// pastTurn is an earlier turn, or an attempt that this one continues. It has ended.
 type pastTurn struct {
 	run   event.ID
 	state run.State
@@ -18,30 +19,55 @@ type pastTurn struct {
 
 const historyBatch = 500
 
-// history loads the earlier turns of the conversation, once: they never change, and no turn starts or ends
-// while this one is active.
+// history loads what went before, once: ended runs never change, and no turn starts or ends while this one is
+// active. For the run of a conversation it is the earlier turns, for that of a task what it continues.
 func (l *loop) history() error {
 	if l.knows {
 		return nil
 	}
 	err := l.retry("history", func() error {
+		if !l.claim.Task.IsZero() {
+			return l.continued()
+		}
 		runs, err := l.endedRuns()
 		if err != nil {
 			return err
 		}
 		l.past = make([]pastTurn, 0, len(runs))
 		for _, id := range runs {
-			value, _, err := l.DB.Load(l.held, run.Stream(id, l.claim.Space, l.claim.Conversation))
+			state, err := l.runOf(id)
 			if err != nil {
-				return fmt.Errorf("earlier run %s: %w", id, err)
+				return err
 			}
-			state, _ := value.(run.State)
 			l.past = append(l.past, pastTurn{id, state})
 		}
 		return nil
 	})
 	l.knows = err == nil
 	return err
+}
+
+// continued follows what the run goes on from, back to the attempt that began at the source.
+func (l *loop) continued() error {
+	state, err := l.runOf(l.claim.Run)
+	l.past = nil
+	for err == nil && !state.Continues.IsZero() {
+		id := state.Continues
+		if state, err = l.runOf(id); err == nil {
+			l.past = append(l.past, pastTurn{id, state})
+		}
+	}
+	slices.Reverse(l.past)
+	return err
+}
+
+func (l *loop) runOf(id event.ID) (run.State, error) {
+	value, _, err := l.DB.Load(l.held, run.Stream(id, l.claim.Space, l.claim.Topic()))
+	if err != nil {
+		return run.State{}, fmt.Errorf("earlier run %s: %w", id, err)
+	}
+	state, _ := value.(run.State)
+	return state, nil
 }
 
 // endedRuns lists the runs of ended turns in the order of their ends. Only those events are opened.
@@ -79,12 +105,17 @@ func (l *loop) earlier() []run.State {
 	return states
 }
 
-// layers are the earlier turns whose files go on in this one.
+// layers are the earlier runs whose files go on in this one: of a conversation the turns that succeeded, of a
+// task all that is continued, whatever it came to. A run that did not succeed may have lost its worker, and
+// what that one left must die before its files are built upon.
 func (l *loop) layers() []workspace.Past {
 	var past []workspace.Past
 	for _, turn := range l.past {
-		if turn.state.Status == run.StatusSucceeded {
+		switch {
+		case turn.state.Status == run.StatusSucceeded:
 			past = append(past, workspace.Past{Run: turn.run, Sandbox: turn.state.Sandbox})
+		case !turn.state.Task.IsZero():
+			past = append(past, workspace.Past{Run: turn.run, Sandbox: turn.state.Sandbox, Epoch: turn.state.Epoch})
 		}
 	}
 	return past

@@ -19,9 +19,10 @@ import (
 // Delta is a piece of an answer as it comes. It is no fact: an answer that is cut is asked for again, under
 // the next Attempt, and what counts is run.model_answered.
 type Delta struct {
-	Run, Conversation, Space event.ID
-	Epoch, Step              int64
-	Attempt                  int // 1, 2, ...
+	Run, Space  event.ID
+	Topic       event.ID // of the run: its conversation or its task
+	Epoch, Step int64
+	Attempt     int // 1, 2, ...
 	model.Delta
 }
 
@@ -91,7 +92,7 @@ func (l *loop) ask(state run.State, request model.Request, attempt int) (model.A
 		}
 		if l.OnDelta != nil {
 			l.OnDelta(Delta{
-				Run: l.claim.Run, Conversation: l.claim.Conversation, Space: l.claim.Space, Epoch: l.claim.Epoch,
+				Run: l.claim.Run, Topic: l.claim.Topic(), Space: l.claim.Space, Epoch: l.claim.Epoch,
 				Step: int64(request.Step), Attempt: attempt, Delta: d,
 			})
 		}

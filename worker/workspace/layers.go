@@ -1,9 +1,10 @@
 package workspace
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,7 @@ const maxLayers = 200
 // defaultPath is where the sandbox looks for programs, unless it is told otherwise.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
-func (c Config) spec(id event.ID, state run.State, past []Past) (sandbox.Spec, error) {
+func (c Config) spec(ctx context.Context, id, space event.ID, state run.State, past []Past) (sandbox.Spec, error) {
 	spec := sandbox.Spec{
 		ID: name(id, state.Epoch), RunDir: filepath.Join(c.Dir, id.String()), Limits: c.Limits, Grade: c.Grade, Require: c.Require,
 	}
@@ -31,7 +32,7 @@ func (c Config) spec(id event.ID, state run.State, past []Past) (sandbox.Spec, e
 		spec.RunDir = filepath.Dir(state.Sandbox.Upper) // another worker of this host may keep its runs elsewhere
 	}
 	var err error
-	if spec.Lowers, err = c.lowers(state, past); err != nil {
+	if spec.Lowers, err = c.lowers(ctx, space, state, past); err != nil {
 		return spec, err
 	}
 	if spec.Mounts, err = c.mounts(state.Mounts); err != nil {
@@ -41,10 +42,10 @@ func (c Config) spec(id event.ID, state run.State, past []Past) (sandbox.Spec, e
 	return spec, nil
 }
 
-// lowers are the earlier turns' uppers, newest first, then the source. They serve as they are: whiteouts and
+// lowers are the earlier runs' uppers, newest first, then the source. They serve as they are: whiteouts and
 // opaque folders of an upper mean the same in a lower, and redirects and metadata-only copies, which would
 // not, are never made in a user namespace. An empty one adds nothing and is passed over.
-func (c Config) lowers(state run.State, past []Past) ([]string, error) {
+func (c Config) lowers(ctx context.Context, space event.ID, state run.State, past []Past) ([]string, error) {
 	var lowers []string
 	for i := len(past) - 1; i >= 0; i-- {
 		if past[i].Sandbox.Epoch == 0 {
@@ -62,9 +63,12 @@ func (c Config) lowers(state run.State, past []Past) ([]string, error) {
 		}
 	}
 	if len(lowers) > maxLayers {
-		return nil, refuse("the workspace is stacked from the changes of %d turns, the limit is %d: start a new conversation", len(lowers), maxLayers)
+		return nil, refuse("the workspace is stacked from the changes of %d runs, the limit is %d: start a new conversation or task", len(lowers), maxLayers)
 	}
 	source, err := c.source(state.Source)
+	if state.Source.Kind == run.SourceFiles {
+		source, err = c.material(ctx, space, state.Source.Files)
+	}
 	if source != "" {
 		lowers = append(lowers, source)
 	}
@@ -84,9 +88,9 @@ func isEmpty(dir string) (bool, error) {
 	return false, err
 }
 
-// source is the folder to start from, with its links resolved; empty for none.
+// source is the folder of the host to start from, with its links resolved; empty when there is none.
 func (c Config) source(s run.Source) (string, error) {
-	if s.Kind == run.SourceNone {
+	if s.Kind == run.SourceNone || s.Kind == run.SourceFiles {
 		return "", nil
 	}
 	if s.Kind != run.SourceFolder {
@@ -96,9 +100,13 @@ func (c Config) source(s run.Source) (string, error) {
 	if !offered {
 		return "", refuse("root %q is not offered by this worker: add --root %s=FOLDER to it", s.Root, s.Root)
 	}
-	path, err := inside(s.Path, root)
+	path := s.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(root, path)
+	}
+	path, err := inside(path, root)
 	if err != nil {
-		return "", refuse("source %s: %v: choose a folder inside root %q, or offer another root", s.Path, err, s.Root)
+		return "", refuse("source %q of root %q: %v: choose a folder inside the root, or offer another one", s.Path, s.Root, err)
 	}
 	return path, nil
 }
@@ -129,16 +137,24 @@ func (c Config) tool(source string) (string, error) {
 func inside(path, folder string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", err
+		return "", withoutPath(err)
 	}
 	within, err := filepath.EvalSymlinks(folder)
 	if err != nil {
-		return "", err
+		return "", withoutPath(err)
 	}
 	if resolved != within && !strings.HasPrefix(resolved, strings.TrimSuffix(within, "/")+"/") {
-		return "", fmt.Errorf("it leads to %s, which is not inside %s", resolved, within)
+		return "", errors.New("it leads to a place that is not inside")
 	}
 	return resolved, nil
+}
+
+// withoutPath keeps places of the host from those who read why a run failed.
+func withoutPath(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
 }
 
 // environment makes the programs of mounted tool chains found.

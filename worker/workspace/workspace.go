@@ -5,8 +5,10 @@
 //	recorded here, upper there --------> old sandbox killed, run folder locked, same upper
 //	recorded on another host, or gone -> *Refusal workspace_lost: never an empty workspace in its stead
 //
-// Layers, topmost first: the run's own upper, the uppers of the conversation's earlier turns that succeeded
-// (newest first), the source folder. What earlier turns failed to finish is not among them.
+// Layers, topmost first: the run's own upper, the uppers of what it goes on from (newest first), the source: a folder
+// of the host, or the files of a manifest, laid out once for all runs. A conversation goes on from its earlier turns
+// that succeeded: what others failed to finish is not among them. A continued task goes on from the attempts before
+// it, whatever they came to. Files of those that are out of reach make the run fail with workspace_lost, too.
 //
 // It may import the standard library, domain and sandbox.
 package workspace
@@ -34,6 +36,8 @@ type Config struct {
 	Sandboxes    Sandboxes
 	CgroupParent string            // that Sandboxes was made with
 	Dir          string            // DATA/run: a folder for each run
+	Layers       string            // DATA/layer: a folder for each list of files that runs began with
+	Contents     Contents          // what such lists name
 	Host         string            // unique among the hosts of the installation, and lasting
 	Roots        map[string]string // name of a root -> folder; sources lie in one of them
 	Tools        []string          // tool chains that may be mounted read-only, and what lies in them
@@ -47,7 +51,7 @@ type Config struct {
 
 // Refusal is why a run cannot have a workspace. Asking again changes nothing, so that the run fails with Code.
 type Refusal struct {
-	Code    string // run.CodeSandboxRefused or run.CodeWorkspaceLost
+	Code    string // run.CodeSandboxRefused, run.CodeWorkspaceLost, run.CodeContentMissing or run.CodeContentErased
 	Message string // names the control or rule, the value and the fix
 }
 
@@ -86,19 +90,21 @@ func (c Config) own(id event.ID, state run.State) error {
 
 func (c Config) reach(whose string, at run.Sandbox) error {
 	if at.Host != c.Host {
-		return lost("the files of %s are on host %q, this worker is on %q: bring that host's worker back, or start a new conversation", whose, at.Host, c.Host)
+		return lost("the files of %s are on host %q, this worker is on %q: bring that host's worker back, or start a new conversation, or retry the task", whose, at.Host, c.Host)
 	}
 	info, err := os.Lstat(at.Upper)
 	if err != nil || !info.IsDir() {
-		return lost("the files of %s are not at %s any more (%v): restore the folder from a backup, or start a new conversation", whose, at.Upper, err)
+		return lost("the files of %s are not at %s any more (%v): restore the folder from a backup, or start a new conversation, or retry the task", whose, at.Upper, err)
 	}
 	return nil
 }
 
-// Past is an earlier turn of the conversation that succeeded.
+// Past is an ended run whose files lie beneath: an earlier turn of the conversation that succeeded, or an
+// attempt of the task that is continued.
 type Past struct {
 	Run     event.ID
 	Sandbox run.Sandbox
+	Epoch   int64 // its last one, when its sandbox may have been left behind; 0: its worker closed it
 }
 
 // attempts bounds how often a preparation that broke down is tried again.
@@ -110,9 +116,12 @@ const patience = 5 * time.Second
 // Prepare makes the sandbox of a claimed run. A sandbox that an earlier epoch left is killed first. While the
 // old worker still lives, frozen or slow, it keeps the run folder's lock: Prepare waits for it until ctx ends,
 // since two overlays on one upper would destroy it.
-func (c Config) Prepare(ctx context.Context, id event.ID, state run.State, past []Past) (*sandbox.Instance, error) {
-	spec, err := c.spec(id, state, past)
+func (c Config) Prepare(ctx context.Context, id, space event.ID, state run.State, past []Past) (*sandbox.Instance, error) {
+	spec, err := c.spec(ctx, id, space, state, past)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.killPast(ctx, past); err != nil {
 		return nil, err
 	}
 	begin, broken := time.Now(), 0
@@ -139,6 +148,19 @@ func (c Config) Prepare(ctx context.Context, id event.ID, state run.State, past 
 		case <-time.After(pause):
 		}
 	}
+}
+
+// killPast ends what may still write into files that are to lie beneath: those must not change any more.
+func (c Config) killPast(ctx context.Context, past []Past) error {
+	for _, p := range past {
+		if p.Epoch == 0 {
+			continue
+		}
+		if err := c.KillOlder(ctx, p.Run, run.State{Sandbox: p.Sandbox}, p.Epoch+1); err != nil {
+			return refuse("the sandbox that a worker of earlier run %s left cannot be killed: %v: start this worker with the same rights, on a host with the same control groups", p.Run, err)
+		}
+	}
+	return nil
 }
 
 func final(err error) bool {

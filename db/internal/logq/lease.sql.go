@@ -81,7 +81,8 @@ type LeaseRenewParams struct {
 	TtlSeconds     float64
 }
 
-// Leases of workers, by the database's clock.
+// Leases of workers, by the database's clock. The column conversation_id is the run's topic: that was a
+// conversation before there were tasks.
 // Takes or renews. No row when a later epoch holds it.
 func (q *Queries) LeaseRenew(ctx context.Context, arg LeaseRenewParams) (bool, error) {
 	row := q.db.QueryRow(ctx, leaseRenew,

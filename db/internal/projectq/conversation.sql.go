@@ -13,18 +13,28 @@ import (
 )
 
 const conversationInsert = `-- name: ConversationInsert :exec
-INSERT INTO conversation (id, space_id, agent_id, title, turns, waiting, opened_by, opened_at, changed_at, version)
-VALUES ($1, $2, $3, $4, 0, 0, $5, $6, $6, $7)
+INSERT INTO conversation (id, space_id, agent_id, title, title_lower, turns, waiting, opened_by, opened_at, changed_at, version,
+    source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest)
+VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $7, $8,
+    $9, $10, $11, $12, $13, $14, $15)
 `
 
 type ConversationInsertParams struct {
-	ID       event.ID
-	SpaceID  event.ID
-	AgentID  event.ID
-	Title    *string
-	OpenedBy string
-	At       time.Time
-	Version  int64
+	ID             event.ID
+	SpaceID        event.ID
+	AgentID        event.ID
+	Title          *string
+	TitleLower     *string
+	OpenedBy       string
+	At             time.Time
+	Version        int64
+	SourceKind     string
+	SourceRoot     *string
+	SourcePath     *string
+	SourceFolder   *string
+	SourceFiles    *int64
+	SourceBytes    *int64
+	SourceManifest *string
 }
 
 func (q *Queries) ConversationInsert(ctx context.Context, arg ConversationInsertParams) error {
@@ -33,9 +43,17 @@ func (q *Queries) ConversationInsert(ctx context.Context, arg ConversationInsert
 		arg.SpaceID,
 		arg.AgentID,
 		arg.Title,
+		arg.TitleLower,
 		arg.OpenedBy,
 		arg.At,
 		arg.Version,
+		arg.SourceKind,
+		arg.SourceRoot,
+		arg.SourcePath,
+		arg.SourceFolder,
+		arg.SourceFiles,
+		arg.SourceBytes,
+		arg.SourceManifest,
 	)
 	return err
 }

@@ -27,6 +27,63 @@ func (q *Queries) RunCancelAsked(ctx context.Context, arg RunCancelAskedParams) 
 	return err
 }
 
+const runChangesSet = `-- name: RunChangesSet :exec
+INSERT INTO run_changes (run_id, space_id, files, added, modified, deleted, renamed, mode, type, lines_added, lines_removed,
+    items_blob, items_size, diffs_blob, diffs_size, truncated, recorded_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+    $12, $13, $14, $15, $16, $17, $18)
+ON CONFLICT (run_id) DO UPDATE SET files = excluded.files, added = excluded.added, modified = excluded.modified, deleted = excluded.deleted,
+    renamed = excluded.renamed, mode = excluded.mode, type = excluded.type, lines_added = excluded.lines_added, lines_removed = excluded.lines_removed,
+    items_blob = excluded.items_blob, items_size = excluded.items_size, diffs_blob = excluded.diffs_blob, diffs_size = excluded.diffs_size,
+    truncated = excluded.truncated, recorded_at = excluded.recorded_at, version = excluded.version
+`
+
+type RunChangesSetParams struct {
+	RunID        event.ID
+	SpaceID      event.ID
+	Files        int64
+	Added        int64
+	Modified     int64
+	Deleted      int64
+	Renamed      int64
+	Mode         int64
+	Type         int64
+	LinesAdded   int64
+	LinesRemoved int64
+	ItemsBlob    *string
+	ItemsSize    *int64
+	DiffsBlob    *string
+	DiffsSize    *int64
+	Truncated    bool
+	RecordedAt   time.Time
+	Version      int64
+}
+
+// A worker that took the run over may record them again: what it saw last counts.
+func (q *Queries) RunChangesSet(ctx context.Context, arg RunChangesSetParams) error {
+	_, err := q.db.Exec(ctx, runChangesSet,
+		arg.RunID,
+		arg.SpaceID,
+		arg.Files,
+		arg.Added,
+		arg.Modified,
+		arg.Deleted,
+		arg.Renamed,
+		arg.Mode,
+		arg.Type,
+		arg.LinesAdded,
+		arg.LinesRemoved,
+		arg.ItemsBlob,
+		arg.ItemsSize,
+		arg.DiffsBlob,
+		arg.DiffsSize,
+		arg.Truncated,
+		arg.RecordedAt,
+		arg.Version,
+	)
+	return err
+}
+
 const runEnded = `-- name: RunEnded :exec
 UPDATE run SET state = $1, answer = $2, failure_code = $3,
     failure_message = $4, ended_at = $5, version = $6 WHERE id = $7
@@ -56,20 +113,33 @@ func (q *Queries) RunEnded(ctx context.Context, arg RunEndedParams) error {
 }
 
 const runInsert = `-- name: RunInsert :exec
-INSERT INTO run (id, space_id, conversation_id, turn_id, agent_id, model, state, queue, queued_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9)
+INSERT INTO run (id, space_id, conversation_id, turn_id, task_id, attempt, retry_of, continues, agent_id, model, state, queue, queued_at, version,
+    source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', $11, $12, $13,
+    $14, $15, $16, $17, $18, $19, $20)
 `
 
 type RunInsertParams struct {
 	ID             event.ID
 	SpaceID        event.ID
-	ConversationID event.ID
-	TurnID         event.ID
+	ConversationID *event.ID
+	TurnID         *event.ID
+	TaskID         *event.ID
+	Attempt        int64
+	RetryOf        *event.ID
+	Continues      *event.ID
 	AgentID        event.ID
 	Model          string
 	Queue          string
 	QueuedAt       time.Time
 	Version        int64
+	SourceKind     string
+	SourceRoot     *string
+	SourcePath     *string
+	SourceFolder   *string
+	SourceFiles    *int64
+	SourceBytes    *int64
+	SourceManifest *string
 }
 
 func (q *Queries) RunInsert(ctx context.Context, arg RunInsertParams) error {
@@ -78,11 +148,22 @@ func (q *Queries) RunInsert(ctx context.Context, arg RunInsertParams) error {
 		arg.SpaceID,
 		arg.ConversationID,
 		arg.TurnID,
+		arg.TaskID,
+		arg.Attempt,
+		arg.RetryOf,
+		arg.Continues,
 		arg.AgentID,
 		arg.Model,
 		arg.Queue,
 		arg.QueuedAt,
 		arg.Version,
+		arg.SourceKind,
+		arg.SourceRoot,
+		arg.SourcePath,
+		arg.SourceFolder,
+		arg.SourceFiles,
+		arg.SourceBytes,
+		arg.SourceManifest,
 	)
 	return err
 }

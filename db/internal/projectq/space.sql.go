@@ -81,11 +81,20 @@ func (q *Queries) SpaceEraseAgentRevision(ctx context.Context, spaceID event.ID)
 }
 
 const spaceEraseConversation = `-- name: SpaceEraseConversation :exec
-UPDATE conversation SET title = NULL WHERE space_id = $1
+UPDATE conversation SET title = NULL, title_lower = NULL, source_folder = NULL WHERE space_id = $1
 `
 
 func (q *Queries) SpaceEraseConversation(ctx context.Context, spaceID event.ID) error {
 	_, err := q.db.Exec(ctx, spaceEraseConversation, spaceID)
+	return err
+}
+
+const spaceEraseFile = `-- name: SpaceEraseFile :exec
+UPDATE file SET path = NULL, sha256 = NULL WHERE space_id = $1
+`
+
+func (q *Queries) SpaceEraseFile(ctx context.Context, spaceID event.ID) error {
+	_, err := q.db.Exec(ctx, spaceEraseFile, spaceID)
 	return err
 }
 
@@ -99,11 +108,20 @@ func (q *Queries) SpaceEraseMessage(ctx context.Context, spaceID event.ID) error
 }
 
 const spaceEraseRun = `-- name: SpaceEraseRun :exec
-UPDATE run SET answer = NULL, failure_message = NULL WHERE space_id = $1
+UPDATE run SET answer = NULL, failure_message = NULL, source_folder = NULL WHERE space_id = $1
 `
 
 func (q *Queries) SpaceEraseRun(ctx context.Context, spaceID event.ID) error {
 	_, err := q.db.Exec(ctx, spaceEraseRun, spaceID)
+	return err
+}
+
+const spaceEraseTask = `-- name: SpaceEraseTask :exec
+UPDATE task SET title = NULL, title_lower = NULL, source_folder = NULL WHERE space_id = $1
+`
+
+func (q *Queries) SpaceEraseTask(ctx context.Context, spaceID event.ID) error {
+	_, err := q.db.Exec(ctx, spaceEraseTask, spaceID)
 	return err
 }
 
