@@ -31,14 +31,11 @@ func bounds() []Probe {
 			}
 			return nil
 		}),
-		at("large_file", "write a file larger than the limit", false, func() error { return fill(scratch(), FileSize+(1<<20), 1) }),
-		at("full_tmp", "write more into /tmp than the limit", false, func() error { return fill("/tmp", TmpSize+(8<<20), 4) }),
+		at("large_file", "write a file larger than the limit", false, func() error { return fill(scratch(), FileSize+(1<<20), 1, 0) }),
+		at("full_tmp", "write more into /tmp than the limit", false, func() error { return fill("/tmp", TmpSize+(8<<20), 4, 0) }),
 		at("full_disk", "write more into the workspace than the limit, and go on", true, func() error {
-			if err := fill(scratch(), Disk+(32<<20), 8); err != nil {
-				return err
-			}
-			time.Sleep(3 * time.Second) // long enough for anything that looks from time to time
-			return nil
+			// It stays long enough for anything that looks from time to time.
+			return fill(scratch(), Disk+(32<<20), 8, 3*time.Second)
 		}),
 	}
 }
@@ -61,8 +58,8 @@ func manyProcesses() error {
 	return nil
 }
 
-// fill writes size bytes in a number of files.
-func fill(dir string, size, number int) error {
+// fill writes size bytes in a number of files and leaves them for a while.
+func fill(dir string, size, number int, stay time.Duration) error {
 	block := make([]byte, 1<<20)
 	for i := range block {
 		block[i] = byte(i)
@@ -81,5 +78,6 @@ func fill(dir string, size, number int) error {
 			}
 		}
 	}
+	time.Sleep(stay)
 	return nil
 }

@@ -62,8 +62,10 @@ func greet(network, address string) error {
 	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return err
 	}
-	if _, err := c.Write([]byte("hello")); err != nil {
-		return err
+	if network == "udp" { // the others speak first
+		if _, err := c.Write([]byte("hello")); err != nil {
+			return err
+		}
 	}
 	b := make([]byte, len(greeting))
 	if _, err := c.Read(b); err != nil {
