@@ -6,6 +6,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"cairn/sandbox/cgroup"
+	"cairn/sandbox/seccomp"
 )
 
 // canary is one process inside, read from outside. Every check gives nil
@@ -14,6 +17,10 @@ type canary struct {
 	dir  string // /proc/PID
 	pid  int
 	prep *preparation
+
+	mounts []mount           // of /proc/PID/mountinfo
+	texts  map[string]string // files that were read: it does not change while it waits
+	member func() error      // whether it is in its control group
 }
 
 func (c canary) checks() map[Control]func() error {
@@ -27,6 +34,9 @@ func (c canary) checks() map[Control]func() error {
 		CgroupKill:          c.cgroup,
 		NoNewPrivs:          c.noNewPrivs,
 		CapabilitiesDropped: c.capabilities,
+		UIDRange:            c.uidRange,
+		CgroupLimits:        c.limits,
+		Seccomp:             c.filter,
 	}
 	for control := range namespaceFiles {
 		if control != UserNamespace {
@@ -37,7 +47,13 @@ func (c canary) checks() map[Control]func() error {
 }
 
 func (c canary) read(name string) (string, error) {
+	if text, ok := c.texts[name]; ok {
+		return text, nil
+	}
 	b, err := os.ReadFile(c.dir + "/" + name)
+	if err == nil {
+		c.texts[name] = string(b)
+	}
 	return string(b), err
 }
 
@@ -153,11 +169,52 @@ func (c canary) rlimits() error {
 	return nil
 }
 
+func (c canary) uidRange() error {
+	if c.prep.slot == nil {
+		return errors.New("has no range of ids")
+	}
+	return c.userNamespace()
+}
+
+func (c canary) limits() error {
+	if c.prep.group == nil {
+		return errors.New("no control group")
+	}
+	if err := c.member(); err != nil {
+		return err
+	}
+	return c.prep.group.Bounded(cgroup.Limits{Memory: c.prep.spec.Limits.Memory, Pids: c.prep.spec.Limits.Pids})
+}
+
+// filter: in filter mode, and as far as the worker may ask, the kernel gives
+// back the very program that was asked for.
+func (c canary) filter() error {
+	mode, err := c.status("Seccomp")
+	if err != nil {
+		return err
+	}
+	if mode != "2" {
+		return fmt.Errorf("Seccomp is %s, expected 2", mode)
+	}
+	f := &c.prep.report.Filter
+	program, err := c.readFilter()
+	if err != nil {
+		f.Reason = err.Error()
+		return nil
+	}
+	hash := seccomp.Hash(program)
+	f.Observed = &hash
+	if hash != f.Requested {
+		return fmt.Errorf("the filter in force has the hash %s", hash)
+	}
+	return nil
+}
+
 func (c canary) cgroup() error {
 	if c.prep.group == nil {
 		return errors.New("no control group")
 	}
-	return c.prep.group.Member(c.pid)
+	return c.member()
 }
 
 // network: no interface but lo, no route.

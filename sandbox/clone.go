@@ -29,6 +29,8 @@ var namespaceFiles = map[Control]string{
 	NetNamespace:   "net",
 	IPCNamespace:   "ipc",
 	UTSNamespace:   "uts",
+	// Not made by the clone: the thread that forks leaves the worker's later.
+	CgroupNamespace: "cgroup",
 }
 
 // lastCap is the highest capability of this kernel.

@@ -21,15 +21,21 @@ const (
 	CgroupKill          Control = "cgroup_kill"
 	NoNewPrivs          Control = "no_new_privs"
 	CapabilitiesDropped Control = "capabilities_dropped"
+	CgroupNamespace     Control = "cgroup_namespace"
+	UIDRange            Control = "uid_range"
+	CgroupLimits        Control = "cgroup_limits"
+	Landlock            Control = "landlock"
+	Seccomp             Control = "seccomp"
+	DiskWatchdog        Control = "disk_watchdog"
 )
 
 // AllControls is every control, in the order of reports. A Spec that
 // requires nothing by name requires all of these.
 func AllControls() []Control {
 	return []Control{
-		UserNamespace, MountNamespace, PIDNamespace, NetNamespace, IPCNamespace, UTSNamespace,
-		PivotRoot, ReadonlySystem, OverlayWorkspace, NoNetwork, Rlimits, CgroupKill,
-		NoNewPrivs, CapabilitiesDropped,
+		UserNamespace, UIDRange, MountNamespace, PIDNamespace, NetNamespace, IPCNamespace, UTSNamespace, CgroupNamespace,
+		PivotRoot, ReadonlySystem, OverlayWorkspace, NoNetwork, Rlimits, CgroupKill, CgroupLimits,
+		NoNewPrivs, CapabilitiesDropped, Landlock, Seccomp, DiskWatchdog,
 	}
 }
 
@@ -49,7 +55,16 @@ var fixes = map[Control]string{
 	CgroupKill:          "run the worker as root with the cgroup controllers pids, memory and freezer (version 1) or pids and memory (version 2)",
 	NoNewPrivs:          "use Linux 3.5 or later",
 	CapabilitiesDropped: "use a kernel with user namespaces",
+	CgroupNamespace:     "allow cgroup namespaces (sysctl user.max_cgroup_namespaces)",
+	UIDRange:            "run the worker as root, or accept grade C-",
+	CgroupLimits:        "run the worker as root with the cgroup controllers pids and memory, or accept grade C-",
+	Landlock:            "use Linux 6.10 or later with landlock built in and in its list of security modules (boot parameter lsm=)",
+	DiskWatchdog:        "free space on the volume of the data folder, or keep the data folder on another",
+	Seccomp:             "use a kernel with seccomp filters, on amd64 or arm64, and a surrounding container that lets them be installed",
 }
+
+// Fix says what an operator can do when the control is missing.
+func (c Control) Fix() string { return fixes[c] }
 
 // ControlReport is what is known about one control. Nil is unknown; Reason
 // says why something is false or unknown.
@@ -57,6 +72,7 @@ type ControlReport struct {
 	Name      Control `json:"name"`
 	Requested bool    `json:"requested"`
 	Installed *bool   `json:"installed"` // as the worker did it or the hand says it did
+	Reported  *bool   `json:"reported"`  // as the hand says; null: not the hand's to install
 	Observed  *bool   `json:"observed"`  // as the worker read it from the kernel
 	Reason    string  `json:"reason,omitempty"`
 }
@@ -72,11 +88,23 @@ type Report struct {
 	Backend  string          `json:"backend"`
 	Kernel   string          `json:"kernel"`   // release
 	Identity string          `json:"identity"` // uid_range or single_uid
-	Grade    *string         `json:"grade"`    // null: not judged yet
+	Grade    *Grade          `json:"grade"`    // of what was observed; null: refused before it could be
+	Required Grade           `json:"required"` // the lowest grade that is accepted
 	Controls []ControlReport `json:"controls"`
 	Missing  []Control       `json:"missing"` // requested and not there
 	Phases   []Phase         `json:"phases"`
 	Egress   EgressReport    `json:"egress"`
+	Policy   string          `json:"policy_hash"`
+	Filter   FilterReport    `json:"filter"`
+	Landlock *int            `json:"landlock_abi"` // null: the kernel has none
+}
+
+// FilterReport is the system call filter: the SHA-256 of the program that was
+// asked for, and of the one that the kernel gave back for the canary.
+type FilterReport struct {
+	Requested string  `json:"requested"`
+	Observed  *string `json:"observed"` // null: see reason
+	Reason    string  `json:"reason,omitempty"`
 }
 
 // Control finds one control's part.
@@ -97,6 +125,8 @@ func (r *Report) installed(c Control, ok bool, reason string) {
 	}
 }
 
+func (r *Report) reported(c Control, ok bool) { r.Control(c).Reported = &ok }
+
 func (r *Report) observed(c Control, err error) {
 	k := r.Control(c)
 	if errors.Is(err, errNotObservable) {
@@ -105,20 +135,19 @@ func (r *Report) observed(c Control, err error) {
 	}
 	ok := err == nil
 	k.Observed = &ok
-	if !ok {
+	if !ok && (k.Installed == nil || *k.Installed) { // else the reason says already why it was not
 		k.Reason = err.Error()
 	}
 }
 
-// judge fills Missing and gives the first refusal. Observed and unknown
-// counts as present only when it was installed.
+// judge fills Grade and Missing and gives the first refusal.
 func (r *Report) judge() error {
-	r.Missing = []Control{}
+	g := r.grade()
+	r.Grade, r.Missing = &g, []Control{}
 	var first *ControlReport
 	for i := range r.Controls {
 		k := &r.Controls[i]
-		ok := k.Installed != nil && *k.Installed && (k.Observed == nil || *k.Observed)
-		if ok || !k.Requested {
+		if !k.Requested || k.Installed != nil && *k.Installed && r.seen(k.Name, r.Required) {
 			continue
 		}
 		r.Missing = append(r.Missing, k.Name)

@@ -1,6 +1,7 @@
 // Package sandbox runs an agent's programs and file tools where they can
 // touch nothing but a workspace. It is usable alone: it imports the standard
-// library, golang.org/x/sys and its own folders, nothing else of the project.
+// library, golang.org/x/sys and its own folders, nothing else of the project;
+// package seccomp imports golang.org/x/net/bpf as well.
 //
 // The worker calls a [Backend] to prepare an [Instance] from a [Spec], and
 // every effect of the agent goes through it. Inside serves the hand, a small

@@ -37,6 +37,7 @@ type ExecResult struct {
 	Stdout      Output
 	Stderr      Output
 	Duration    time.Duration // by the worker's clock
+	Hits        []Hit         // limits that were reached meanwhile
 }
 
 // Exec runs one program and returns when it has ended; what it leaves in the
@@ -73,6 +74,11 @@ func (i *Instance) Exec(ctx context.Context, r ExecRequest) (ExecResult, error) 
 	timedOut, stopped := i.await(ctx, call, r.Timeout)
 	collect.Wait()
 	res.TimedOut, res.Duration = timedOut, time.Since(begin)
+	res.Hits = append(i.hits(), i.outputHits(&res)...)
+	if timedOut {
+		took := uint64(res.Duration.Nanoseconds())
+		res.Hits = append(res.Hits, Hit{Limit: LimitTime, Count: 1, Allowed: uint64(r.Timeout.Nanoseconds()), Measured: &took, By: "worker"})
+	}
 	return res, i.exited(call, &res, stopped)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"cairn/sandbox/hand"
 )
@@ -14,13 +15,20 @@ type Instance struct {
 	spec   Spec
 	prep   *preparation
 	client *hand.Client
+	dog    *watchdog
+	since  time.Time
+
+	counters sync.Mutex // over reading the kernel's counters and remembering them
+	counted  [2]uint64  // kills for memory and refused forks that were told already
 
 	once  sync.Once
 	close error
 }
 
 func newInstance(p *preparation) *Instance {
-	return &Instance{spec: p.spec, prep: p, client: p.hand.client}
+	i := &Instance{spec: p.spec, prep: p, client: p.hand.client, since: time.Now()}
+	i.dog = i.watch(!p.native.omits(DiskWatchdog))
+	return i
 }
 
 // Report tells which controls hold, as observed before the agent's first
@@ -43,20 +51,24 @@ func (i *Instance) Upper() string { return filepath.Join(i.spec.RunDir, "upper")
 // Lost is closed when the hand is gone, by whatever cause.
 func (i *Instance) Lost() <-chan struct{} { return i.client.Gone() }
 
-// Usage is what the whole sandbox has used; nil is unknown.
-type Usage struct {
-	CPU        *uint64 `json:"cpu_nanoseconds"`
-	PeakMemory *uint64 `json:"peak_memory_bytes"`
+// Freeze stops everything inside, the hand too, where it is; Thaw lets it go
+// on. Both need cgroup_kill.
+func (i *Instance) Freeze(ctx context.Context) error {
+	if i.prep.group == nil {
+		return errNoGroup
+	}
+	return i.prep.group.Freeze(ctx)
 }
 
-// Usage reads the kernel's counters of the control group.
-func (i *Instance) Usage() Usage {
+// Thaw undoes Freeze.
+func (i *Instance) Thaw() error {
 	if i.prep.group == nil {
-		return Usage{}
+		return errNoGroup
 	}
-	u := i.prep.group.Usage()
-	return Usage{CPU: u.CPU, PeakMemory: u.PeakMemory}
+	return i.prep.group.Thaw()
 }
+
+var errNoGroup = errors.New("this sandbox has no control group")
 
 // Kill kills everything inside, the hand too, and waits until it is gone.
 // Running calls return ErrHandLost.
@@ -73,6 +85,8 @@ func (i *Instance) Kill(ctx context.Context) error {
 // on the host: mounts, control group, uid range, locks. The upper stays.
 func (i *Instance) Close() error {
 	i.once.Do(func() {
+		i.dog.stop()
+		<-i.dog.done
 		i.client.Close()
 		i.close = i.prep.cleanup()
 	})

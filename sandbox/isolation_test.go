@@ -23,11 +23,14 @@ func TestEveryControlIsObserved(t *testing.T) {
 			t.Errorf("%s: %+v", c.Name, c)
 		}
 	}
-	if len(r.Controls) != len(AllControls()) || r.Grade != nil || len(r.Missing) != 0 || r.Identity != "uid_range" {
+	if len(r.Controls) != len(AllControls()) || r.Grade == nil || *r.Grade != GradeC || len(r.Missing) != 0 || r.Identity != "uid_range" {
 		t.Errorf("report %+v", r)
 	}
+	if f := r.Filter; f.Observed == nil || *f.Observed != f.Requested || len(r.Policy) != 64 || r.Landlock == nil {
+		t.Errorf("filter %+v policy %q landlock %v", f, r.Policy, r.Landlock)
+	}
 	b, err := json.Marshal(r)
-	if err != nil || !strings.Contains(string(b), `"grade":null`) || !strings.Contains(string(b), `"observed":true`) {
+	if err != nil || !strings.Contains(string(b), `"grade":"C"`) || !strings.Contains(string(b), `"observed":true`) {
 		t.Errorf("%s %v", b, err)
 	}
 }

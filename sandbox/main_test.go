@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,7 +15,7 @@ import (
 
 // handProgram and omitProgram are built once: the release hand, and one that
 // can leave a control out.
-var handProgram, omitProgram string
+var handProgram, omitProgram, probeProgram string
 
 // testParent is where the tests' control groups are.
 const testParent = "cairn-sandbox-test"
@@ -23,16 +24,21 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv("SANDBOX_TEST_HELPER"); mode != "" {
 		os.Exit(helper(mode))
 	}
+	flag.Parse()
 	dir, err := os.MkdirTemp("", "cairn-hand-")
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
 		handProgram, omitProgram = filepath.Join(dir, "hand"), filepath.Join(dir, "hand-omit")
-		err = build(handProgram)
+		probeProgram = filepath.Join(dir, "escape")
+		err = build(handProgram, "./hand/cmd")
 	}
 	if err == nil {
-		err = build(omitProgram, "-tags", "sandboxomit")
+		err = build(probeProgram, "./escape/cmd")
+	}
+	if err == nil {
+		err = build(omitProgram, "./hand/cmd", "-tags", "sandboxomit")
 	}
 	code := 1
 	if err != nil {
@@ -44,9 +50,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func build(to string, flags ...string) error {
+func build(to, what string, flags ...string) error {
 	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", to}, flags...)
-	c := exec.Command("go", append(args, "./hand/cmd")...)
+	c := exec.Command("go", append(args, what)...)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the hand: %w\n%s", err, out)
@@ -68,7 +74,7 @@ func needRoot(t testing.TB) {
 // readSources opens every source of the hand from within a test: the test
 // cache, which does not see the build in TestMain, then knows of them.
 var readSources = sync.OnceValue(func() error {
-	for _, dir := range []string{"hand", "ns", "layer"} {
+	for _, dir := range []string{"hand", "ns", "layer", "seccomp", "landlock", "escape"} {
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

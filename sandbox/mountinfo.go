@@ -70,15 +70,11 @@ func (c canary) root() error {
 	if err != nil {
 		return err
 	}
-	theirs, err := readMounts(c.dir + "/mountinfo")
+	root, err := last(c.mounts, "/")
 	if err != nil {
 		return err
 	}
-	root, err := last(theirs, "/")
-	if err != nil {
-		return err
-	}
-	for _, m := range theirs {
+	for _, m := range c.mounts {
 		if m.dev == host.dev && m.root == host.root {
 			return fmt.Errorf("the host's root is mounted on %s", m.point)
 		}
@@ -96,7 +92,7 @@ func (c canary) rootOfNamespace() error {
 	if c.prep.slot == nil {
 		return fmt.Errorf("%w: an unprivileged worker cannot enter the mount namespace", errNotObservable)
 	}
-	return onLostThread(c.compareRoots)
+	return c.compareRoots()
 }
 
 // onLostThread runs f on a thread that ends afterwards, so that f may change
@@ -143,16 +139,12 @@ func (c canary) compareRoots() error {
 }
 
 func (c canary) system() error {
-	list, err := readMounts(c.dir + "/mountinfo")
-	if err != nil {
-		return err
-	}
 	points := []string{"/", "/usr", "/dev"}
 	for _, m := range c.prep.spec.Mounts {
 		points = append(points, m.Target)
 	}
 	for _, p := range points {
-		m, err := last(list, p)
+		m, err := last(c.mounts, p)
 		if err != nil {
 			return err
 		}
@@ -161,7 +153,7 @@ func (c canary) system() error {
 		}
 	}
 	writable := []string{"/proc", "/tmp", agentHome, "/workspace", "/dev/shm", "/dev/pts"}
-	for _, m := range list {
+	for _, m := range c.mounts {
 		if strings.HasPrefix(m.point, "/dev/") || slices.Contains(writable, m.point) {
 			continue
 		}
@@ -173,11 +165,7 @@ func (c canary) system() error {
 }
 
 func (c canary) workspace() error {
-	list, err := readMounts(c.dir + "/mountinfo")
-	if err != nil {
-		return err
-	}
-	m, err := last(list, "/workspace")
+	m, err := last(c.mounts, "/workspace")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -36,11 +37,12 @@ type Options struct {
 // Native is the backend of Linux namespaces. It is safe for concurrent use.
 type Native struct {
 	options Options
-	omit    Control      // left out, by the tests only; a release hand refuses it
+	omit    []Control    // left out, by the tests only; a release hand refuses it
 	tree    *cgroup.Tree // set by the tests only; nil: as Detect finds
 
 	mu   sync.Mutex
 	hand *os.File // sealed program, made at the first use
+	kept kept
 }
 
 var _ Backend = (*Native)(nil)
@@ -89,10 +91,11 @@ func (n *Native) load() ([]byte, error) {
 	return b, nil
 }
 
-// Close frees the sealed program. Instances are not touched.
+// Close frees the sealed program and what was kept. Instances are not touched.
 func (n *Native) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.kept.close()
 	if n.hand == nil {
 		return nil
 	}
@@ -110,8 +113,10 @@ func (n *Native) Probe(ctx context.Context) Capabilities {
 	return caps.Probe(ctx, exe)
 }
 
+func (n *Native) omits(c Control) bool { return slices.Contains(n.omit, c) }
+
 // ranged tells whether uid ranges can be mapped: as root.
-func ranged() bool { return os.Geteuid() == 0 }
+func (n *Native) ranged() bool { return os.Geteuid() == 0 && !n.omits(UIDRange) }
 
 func kernel() string {
 	var u unix.Utsname

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"cairn/sandbox/hand/wire"
+	"cairn/sandbox/ns"
 )
 
 const canaryTimeout = 10 * time.Second
@@ -23,7 +25,7 @@ const canaryTimeout = 10 * time.Second
 func (p *preparation) observe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
 	defer cancel()
-	m := wire.Exec{Argv: []string{"cat"}, Dir: "/", Env: environment(), Stdin: true}
+	m := wire.Exec{Argv: []string{"cat", "-", ns.LandlockProbe}, Dir: "/", Env: environment(), Stdin: true}
 	call, err := p.hand.client.Start(m.Encode())
 	if err != nil {
 		return err
@@ -31,14 +33,20 @@ func (p *preparation) observe(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { p.hand.client.Lose(fmt.Errorf("canary: %w", ctx.Err())) })
 	defer stop()
 	// It answers, so its exec is over: what is read now is its last state.
-	echo := make(chan struct{}, 1)
-	go call.Stream(wire.StreamOutput, func([]byte) {
-		select {
-		case echo <- struct{}{}:
-		default:
-		}
-	})
-	call.Body([]byte("canary\n"))
+	echo, all := make(chan struct{}), make(chan []byte, 1)
+	go func() {
+		var seen []byte
+		call.Stream(wire.StreamOutput, func(b []byte) {
+			if len(seen) == 0 {
+				close(echo)
+			}
+			if seen = append(seen, b...); len(seen) > len(canaryText+ns.LandlockMark) {
+				seen = seen[:len(canaryText+ns.LandlockMark)]
+			}
+		})
+		all <- seen
+	}()
+	call.Body([]byte(canaryText))
 	select {
 	case <-echo:
 	case <-call.Done():
@@ -50,8 +58,51 @@ func (p *preparation) observe(ctx context.Context) error {
 	}
 	call.BodyEnd()
 	<-call.Done()
-	_, err = call.Answer()
-	return err
+	answer, err := call.Answer()
+	if err != nil {
+		return err
+	}
+	p.report.observed(Landlock, p.probed(string(<-all), answer))
+	return nil
+}
+
+// canaryText is what the canary repeats.
+const canaryText = "canary\n"
+
+// probed judges what the canary did last: it tried to read a file that only
+// Landlock keeps from it. That the file is there and may be read by mode and
+// mount was seen while the canary lived.
+func (p *preparation) probed(seen string, answer []byte) error {
+	end, err := wire.DecodeExited(answer)
+	switch {
+	case err != nil:
+		return err
+	case p.probe != nil:
+		return p.probe
+	case seen == canaryText+ns.LandlockMark:
+		return fmt.Errorf("the probe read %s", ns.LandlockProbe)
+	case seen != canaryText || end.Signal != 0 || end.Code != 1:
+		return fmt.Errorf("the probe ended with %q, code %d, signal %d", seen, end.Code, end.Signal)
+	}
+	return nil
+}
+
+// canRead is the other half of the probe: what the canary will try to read is
+// there, and open to its mode.
+func (c canary) canRead() error {
+	name := c.dir + "/root" + ns.LandlockProbe
+	st, err := os.Lstat(name)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if string(b) != ns.LandlockMark || st.Mode() != 0o444 {
+		return fmt.Errorf("the probe's own file is %v with %d bytes", st.Mode(), len(b))
+	}
+	return nil
 }
 
 func (p *preparation) observeCanary() error {
@@ -64,10 +115,27 @@ func (p *preparation) observeCanary() error {
 		return fmt.Errorf("canary %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
-	c := canary{dir: fmt.Sprintf("/proc/%d", pid), pid: pid, prep: p}
-	for control, check := range c.checks() {
-		p.report.observed(control, check())
+	c := canary{dir: fmt.Sprintf("/proc/%d", pid), pid: pid, prep: p, texts: map[string]string{}}
+	c.member = sync.OnceValue(func() error { return p.group.Member(pid) })
+	if c.mounts, err = readMounts(c.dir + "/mountinfo"); err != nil {
+		return err
 	}
+	// On one thread, because of tracing, that ends, because it enters a
+	// namespace of the canary; which must be the last that is done there.
+	checks := c.checks()
+	err = onLostThread(func() error {
+		for control, check := range checks {
+			if control != PivotRoot {
+				p.report.observed(control, check())
+			}
+		}
+		p.report.observed(PivotRoot, checks[PivotRoot]())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p.probe = c.canRead()
 	// Alive after the last reading: every reading was of this process.
 	if err := unix.PidfdSendSignal(fd, 0, nil, 0); err != nil {
 		return fmt.Errorf("canary %d ended while it was observed: %w", pid, err)

@@ -2,18 +2,24 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
 
 	"cairn/sandbox/cgroup"
 	"cairn/sandbox/egress"
+	"cairn/sandbox/landlock"
 	"cairn/sandbox/layer"
 	"cairn/sandbox/ns"
+	"cairn/sandbox/seccomp"
 )
 
 const (
@@ -29,15 +35,17 @@ type preparation struct {
 	report *Report
 	exe    string
 
-	slot  *slot
-	store int // first id under which uppers are stored
-	tree  *cgroup.Tree
-	group *cgroup.Group // nil: this sandbox has none
-	plan  ns.Plan
-	files []*os.File // inherited by the hand, from descriptor 4 on
-	temp  []*os.File // closed once the hand runs
-	undo  []func() error
-	hand  *process
+	slot   *slot
+	store  int // first id under which uppers are stored
+	tree   *cgroup.Tree
+	group  *cgroup.Group // nil: this sandbox has none
+	plan   ns.Plan
+	files  []*os.File // inherited by the hand, from descriptor 4 on
+	temp   []*os.File // closed once the hand runs
+	opened []*os.File // what a root that is made now will show
+	undo   []func() error
+	hand   *process
+	probe  error // why the canary's attempt to read would prove nothing
 
 	proxy   *egress.Proxy // nil: no way out
 	served  []served
@@ -72,9 +80,12 @@ func (n *Native) Prepare(ctx context.Context, spec Spec) (*Instance, error) {
 }
 
 func newReport(n *Native, spec Spec) *Report {
-	r := &Report{Backend: n.Name(), Kernel: kernel(), Identity: "single_uid", Missing: []Control{}, Phases: []Phase{}, Egress: spec.Network.report()}
-	if ranged() {
+	r := &Report{Backend: n.Name(), Kernel: kernel(), Identity: "single_uid", Required: spec.Grade, Missing: []Control{}, Phases: []Phase{}, Egress: spec.Network.report()}
+	if n.ranged() {
 		r.Identity = "uid_range"
+	}
+	if abi, err := landlock.ABI(); err == nil {
+		r.Landlock = &abi
 	}
 	for _, c := range AllControls() {
 		r.Controls = append(r.Controls, ControlReport{Name: c, Requested: slices.Contains(spec.Require, c)})
@@ -89,12 +100,13 @@ func (p *preparation) run(ctx context.Context) error {
 	}{
 		{"lock", p.lock},
 		{"cgroup", p.makeGroup},
-		{"mounts", p.makeMounts},
 		{"network", p.openNetwork},
+		{"mounts", p.makeMounts},
 		{"clone", p.startHand},
 		{"setup", p.setup},
 		{"listeners", p.takeListeners},
 		{"observe", p.observe},
+		{"disk", p.measureDisk},
 	}
 	for _, f := range phases {
 		begin := time.Now()
@@ -108,6 +120,20 @@ func (p *preparation) run(ctx context.Context) error {
 		}
 	}
 	return p.report.judge()
+}
+
+// measureDisk looks once as the watchdog will all the time.
+func (p *preparation) measureDisk(ctx context.Context) error {
+	if p.native.omits(DiskWatchdog) {
+		p.report.installed(DiskWatchdog, false, "left out by a test")
+		return nil
+	}
+	if err := checkVolume(ctx, p.spec); err != nil {
+		return err
+	}
+	p.report.installed(DiskWatchdog, true, "")
+	p.report.observed(DiskWatchdog, nil)
+	return nil
 }
 
 // cleanup undoes everything, last first.
@@ -146,14 +172,27 @@ func (p *preparation) makeGroup(ctx context.Context) error {
 	}
 	if err != nil {
 		p.group = nil
-		p.report.installed(CgroupKill, false, err.Error())
-		if p.report.Control(CgroupKill).Requested {
-			return refuseBy(CgroupKill, err)
+		for _, c := range []Control{CgroupKill, CgroupLimits} {
+			p.report.installed(c, false, err.Error())
+			if p.report.Control(c).Requested {
+				return refuseBy(c, err)
+			}
 		}
 	} else {
 		p.report.installed(CgroupKill, true, "")
+		p.report.installed(CgroupLimits, true, "")
 	}
-	if !ranged() {
+	return p.takeRange()
+}
+
+// takeRange takes a uid range, where there can be one.
+func (p *preparation) takeRange() error {
+	if !p.native.ranged() {
+		const reason = "only root can map a range of ids"
+		p.report.installed(UIDRange, false, reason)
+		if p.report.Control(UIDRange).Requested {
+			return refuse(UIDRange, reason, nil)
+		}
 		return nil
 	}
 	r, err := findRanges(p.native.options)
@@ -169,11 +208,12 @@ func (p *preparation) makeGroup(ctx context.Context) error {
 	}
 	p.onUndo(p.slot.release)
 	p.store = r.base
+	p.report.installed(UIDRange, true, "")
 	return p.ownUpper()
 }
 
 func (p *preparation) createGroup(ctx context.Context) error {
-	if p.native.omit == CgroupKill {
+	if p.native.omits(CgroupKill) {
 		return errors.New("left out by a test")
 	}
 	tree, g, err := p.native.groupOf(p.spec.ID)
@@ -193,7 +233,11 @@ func (p *preparation) createGroup(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := g.Create(cgroup.Limits{Memory: p.spec.Limits.Memory, Pids: p.spec.Limits.Pids}); err != nil {
+	limits := cgroup.Limits{Memory: p.spec.Limits.Memory, Pids: p.spec.Limits.Pids}
+	if p.native.omits(CgroupLimits) {
+		limits = cgroup.Limits{}
+	}
+	if err := g.Create(limits); err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 		defer cancel()
 		return errors.Join(err, g.Remove(ctx))
@@ -240,12 +284,21 @@ func (p *preparation) ownUpper() error {
 func (p *preparation) makeMounts(ctx context.Context) error {
 	l := p.spec.Limits
 	p.plan = ns.Plan{
-		Range: ranged(), Agent: agentID, Hostname: hostname,
+		Root: ns.Source{FD: -1}, Range: p.native.ranged(), Agent: agentID, Hostname: hostname,
 		TmpSize: l.TmpSize, HomeSize: l.HomeSize, ShmSize: l.ShmSize,
 		FileSize: l.FileSize, Files: l.OpenFiles, Cgroup: -1,
+		Passage: p.plan.Passage, Ports: p.plan.Ports, Authority: p.plan.Authority,
 	}
-	if p.native.omit != "" {
-		p.plan.Omit = []string{string(p.native.omit)}
+	for _, c := range p.native.omit {
+		p.plan.Omit = append(p.plan.Omit, string(c))
+	}
+	for _, c := range optional {
+		if !p.report.Control(c).Requested {
+			p.plan.Optional = append(p.plan.Optional, string(c))
+		}
+	}
+	if err := p.makeFilter(); err != nil {
+		return refuseBy(Seccomp, err)
 	}
 	if p.group == nil {
 		p.plan.Procs = l.Pids
@@ -253,10 +306,49 @@ func (p *preparation) makeMounts(ctx context.Context) error {
 	if err := p.enterGroup(); err != nil {
 		return refuseBy(CgroupKill, err)
 	}
-	if ranged() {
+	if p.native.ranged() {
 		return p.trees()
 	}
 	return p.paths()
+}
+
+// optional are the controls without which a sandbox still works, for an
+// operator who does not require them.
+var optional = []Control{CgroupNamespace, Rlimits, Landlock, Seccomp}
+
+// makeFilter assembles the system call filter, and names the policy.
+func (p *preparation) makeFilter() error {
+	f, err := seccomp.New(runtime.GOARCH, seccomp.Options{Clone3: p.group != nil && p.tree.Version() == 2})
+	if err != nil {
+		return err
+	}
+	p.plan.Filter = f.Bytes()
+	p.report.Filter.Requested = seccomp.Hash(p.plan.Filter)
+	p.report.Policy, err = policyHash(p.spec, p.report.Filter.Requested)
+	return err
+}
+
+// policyHash is one name for everything that bounds a sandbox and does not
+// differ from run to run: two sandboxes with one hash were asked for alike.
+func policyHash(s Spec, filter string) (string, error) {
+	targets := []string{}
+	for _, m := range s.Mounts {
+		targets = append(targets, m.Target)
+	}
+	b, err := json.Marshal(struct {
+		Version int
+		Limits  Limits
+		Grade   Grade
+		Require []Control
+		Mounts  []string
+		Network EgressReport
+		Filter  string
+	}{2, s.Limits, s.Grade, s.Require, targets, s.Network.report(), filter})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 func (p *preparation) enterGroup() error {

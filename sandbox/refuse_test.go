@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,15 +17,22 @@ import (
 func TestMissingControlIsRefused(t *testing.T) {
 	needRoot(t)
 	// Here the hand claims what it did not do.
-	hidden := map[Control]bool{IPCNamespace: true, NoNetwork: true, PivotRoot: true, ReadonlySystem: true, OverlayWorkspace: true, Rlimits: true, NoNewPrivs: true, CapabilitiesDropped: true}
+	hidden := map[Control]bool{
+		UTSNamespace: true, NetNamespace: true, IPCNamespace: true, NoNetwork: true, PivotRoot: true, ReadonlySystem: true, OverlayWorkspace: true, Rlimits: true, NoNewPrivs: true, CapabilitiesDropped: true,
+		CgroupNamespace: true, CgroupLimits: true, Landlock: true, Seccomp: true,
+	}
 	for _, c := range AllControls() {
 		t.Run(string(c), func(t *testing.T) {
 			o := testOptions(t)
 			o.HandPath = omitProgram
 			n := NewNative(o)
-			n.omit = c
+			n.omit = []Control{c}
 			defer n.Close()
-			i, err := n.Prepare(context.Background(), testSpec(t))
+			s := testSpec(t)
+			if c == NoNewPrivs { // these two cannot be installed without it
+				s.Require = slices.DeleteFunc(AllControls(), func(c Control) bool { return c == Landlock || c == Seccomp })
+			}
+			i, err := n.Prepare(context.Background(), s)
 			if err == nil {
 				i.Close()
 			}
@@ -44,7 +52,7 @@ func TestMissingControlIsRefused(t *testing.T) {
 
 func TestReleaseHandRefusesToOmit(t *testing.T) {
 	n := newNative(t)
-	n.omit = NoNewPrivs
+	n.omit = []Control{NoNewPrivs}
 	_, err := n.Prepare(context.Background(), testSpec(t))
 	var r *RefusedError
 	if !errors.As(err, &r) || !strings.Contains(err.Error(), "this build cannot") {
@@ -58,10 +66,10 @@ func TestControlThatIsNotRequiredIsReported(t *testing.T) {
 	o.HandPath = omitProgram
 	n := NewNative(o)
 	defer n.Close()
-	n.omit = NoNewPrivs
+	n.omit = []Control{NoNewPrivs}
 	s := testSpec(t)
 	for _, c := range AllControls() {
-		if c != NoNewPrivs {
+		if c != NoNewPrivs && c != Landlock && c != Seccomp {
 			s.Require = append(s.Require, c)
 		}
 	}
@@ -108,7 +116,7 @@ func TestUnprivilegedUser(t *testing.T) {
 	before := fingerprint(t, dir+"/lower")
 	for mode, want := range map[string]string{
 		"required": "refused cgroup_kill fix: run the worker as root",
-		"single":   `single "1000\nmine\nmine\nmore\nagent\nlo\nCapEff:0000000000000000\nCapBnd:0000000000000000\nNoNewPrivs:1\n" <nil> single_uid`,
+		"single":   `single "1000\nmine\nmine\nmore\nagent\nlo\nCapEff:0000000000000000\nCapBnd:0000000000000000\nNoNewPrivs:1\n" <nil> single_uid` + "\ngrade C-\n",
 	} {
 		s := testSpec(t)
 		s.RunDir = filepath.Join(dir, "run-"+mode)
@@ -118,7 +126,7 @@ func TestUnprivilegedUser(t *testing.T) {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		c.Dir = "/"
 		out, err := c.Output()
-		if err != nil || !strings.HasPrefix(string(out), want) || strings.Count(string(out), "unobserved") != map[string]int{"single": 1}[mode] {
+		if err != nil || !strings.HasPrefix(string(out), want) || strings.Count(string(out), "unobserved") != map[string]int{"single": 3}[mode] {
 			t.Errorf("%s: %s %v", mode, out, err)
 		}
 		if mode == "single" && !strings.HasSuffix(string(out), "closed\n") {

@@ -16,7 +16,8 @@ type Spec struct {
 	Mounts  []Mount           // declared read-only mounts
 	Env     map[string]string // added to the fixed environment; nothing is inherited
 	Limits  Limits
-	Require []Control // empty: all controls
+	Grade   Grade     // the lowest that is accepted; empty: C, unless Require names controls
+	Require []Control // controls beyond those of the grade
 	Network *Network  // nil: nothing is reachable
 }
 
@@ -36,6 +37,10 @@ type Limits struct {
 	HomeSize  uint64 // bytes, /home/agent (512 MiB)
 	ShmSize   uint64 // bytes, /dev/shm (64 MiB)
 	Output    int    // bytes kept of each output stream of a call (256 KiB)
+
+	Disk       uint64 // bytes of the workspace's changes (8 GiB)
+	Inodes     uint64 // files and folders among them (1,000,000)
+	VolumeFree uint64 // bytes that must stay free on the volume of RunDir (512 MiB)
 }
 
 // minFiles lets the hand serve its 32 requests: the limit is for all processes.
@@ -75,9 +80,15 @@ func (s *Spec) check() error {
 			return fmt.Errorf("environment variable %q is not valid", k)
 		}
 	}
-	if len(s.Require) == 0 {
-		s.Require = AllControls()
+	if s.Grade == "" && len(s.Require) == 0 {
+		s.Grade = GradeC
+	} else if s.Grade == "" {
+		s.Grade = GradeF
 	}
+	if _, err := ParseGrade(string(s.Grade)); err != nil {
+		return err
+	}
+	s.Require = append(s.Grade.needs(), s.Require...)
 	for _, c := range s.Require {
 		if !slices.Contains(AllControls(), c) {
 			return fmt.Errorf("required control %q is unknown", c)
@@ -145,6 +156,9 @@ func (l *Limits) fill() {
 		{&l.TmpSize, 512 << 20},
 		{&l.HomeSize, 512 << 20},
 		{&l.ShmSize, 64 << 20},
+		{&l.Disk, 8 << 30},
+		{&l.Inodes, 1_000_000},
+		{&l.VolumeFree, 512 << 20},
 	}
 	for _, f := range defaults {
 		if *f.v == 0 {

@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"cairn/sandbox/hand"
 )
@@ -30,17 +33,28 @@ type process struct {
 }
 
 // parent runs every clone on one thread that never ends: the kernel kills a
-// child when the thread that made it ends, not when the process does.
-var parent = sync.OnceValue(func() chan<- func() {
+// child when the thread that made it ends, not when the process does. The
+// thread has no_new_privs, which its children inherit before their first
+// instruction. The other one is for the tests that leave that out.
+var (
+	parent        = sync.OnceValue(func() chan<- func() { return newParent(true) })
+	lenientParent = sync.OnceValue(func() chan<- func() { return newParent(false) })
+)
+
+func newParent(strict bool) chan<- func() {
 	jobs := make(chan func())
 	go func() {
 		runtime.LockOSThread()
+		if strict {
+			// A failure is found by the hand, which refuses to go on without.
+			_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		}
 		for f := range jobs {
 			f()
 		}
 	}()
 	return jobs
-})
+}
 
 // startHand clones the hand into its namespaces. It waits there for its plan,
 // so that it can be moved into its control group first.
@@ -98,7 +112,11 @@ func (p *preparation) startHand(context.Context) error {
 
 func (p *preparation) clone(attr *os.ProcAttr) (proc *os.Process, err error) {
 	done := make(chan struct{})
-	parent() <- func() {
+	from := parent
+	if p.native.omits(NoNewPrivs) {
+		from = lenientParent
+	}
+	from() <- func() {
 		defer close(done)
 		proc, err = os.StartProcess(inheritedProgram, []string{"cairn-hand"}, attr)
 	}
@@ -109,17 +127,17 @@ func (p *preparation) clone(attr *os.ProcAttr) (proc *os.Process, err error) {
 func (p *preparation) cloneAttr() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	for c, flag := range namespaceFlags {
-		if c != p.native.omit {
+		if !p.native.omits(c) {
 			a.Cloneflags |= flag
 		}
 	}
-	if p.native.omit == UserNamespace {
+	if p.native.omits(UserNamespace) {
 		return a
 	}
 	if p.slot != nil {
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: p.slot.base, Size: rangeSize}}
 		a.GidMappings, a.GidMappingsEnableSetgroups = a.UidMappings, true
-		a.Credential = &syscall.Credential{Uid: 0, Gid: 0}
+		a.Credential = &syscall.Credential{Uid: 0, Gid: agentID} // and no other groups
 		return a
 	}
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: agentID, HostID: os.Geteuid(), Size: 1}}
@@ -152,6 +170,15 @@ func (p *preparation) setup(ctx context.Context) error {
 			return fmt.Errorf("%w: reports an unknown control %q", ErrHandLost, name)
 		}
 		p.report.installed(Control(name), true, "")
+		p.report.reported(Control(name), true)
+	}
+	for _, f := range ready.Failed {
+		c := Control(f.Control)
+		if !slices.Contains(p.plan.Optional, f.Control) {
+			return fmt.Errorf("%w: went on without %q", ErrHandLost, f.Control)
+		}
+		p.report.installed(c, false, f.Message)
+		p.report.reported(c, false)
 	}
 	return nil
 }

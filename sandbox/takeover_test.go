@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -332,8 +333,13 @@ func TestCgroupVersion2(t *testing.T) {
 	}
 	n := newNative(t)
 	n.tree = cgroup.V2("/sys/fs/cgroup/unified")
-	i, err := n.Prepare(context.Background(), testSpec(t))
+	s := testSpec(t)
+	s.Require = slices.DeleteFunc(AllControls(), func(c Control) bool { return c == CgroupLimits })
+	i, err := n.Prepare(context.Background(), s)
 	must(t, err)
+	if g := i.Report().Grade; g == nil || *g != GradeCMinus {
+		t.Errorf("grade %v without limits of the group", g)
+	}
 	shell(t, i, "(setsid sleep 1000 >/dev/null 2>&1 &); cat /proc/self/cgroup")
 	if pids, err := i.prep.group.Payload(); err != nil || len(pids) != 1 {
 		t.Error(pids, err)

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -12,15 +11,18 @@ import (
 
 // trees makes the detached mounts of a sandbox with a uid range.
 func (p *preparation) trees() error {
-	ro := layer.Attr{ReadOnly: p.native.omit != ReadonlySystem, Recursive: true}
-	var err error
-	if p.plan.System, err = p.treeOf("/usr", ro); err != nil {
+	root, err := p.root()
+	if err != nil {
 		return refuseBy(ReadonlySystem, err)
 	}
+	p.plan.Root = ns.Source{FD: p.inherit(root)}
+	p.plan.System = ns.Source{FD: -1}
 	for _, m := range p.spec.Mounts {
-		s, err := p.treeOf(m.Source, ro)
-		if err != nil {
-			return refuseBy(ReadonlySystem, err)
+		s := ns.Source{FD: -1}
+		if ns.Late(m.Target) {
+			if s, err = p.treeOf(m.Source, p.readOnly()); err != nil {
+				return refuseBy(ReadonlySystem, err)
+			}
 		}
 		p.plan.Mounts = append(p.plan.Mounts, ns.Bind{Source: s, Target: m.Target})
 	}
@@ -28,6 +30,10 @@ func (p *preparation) trees() error {
 		return refuseBy(OverlayWorkspace, err)
 	}
 	return nil
+}
+
+func (p *preparation) readOnly() layer.Attr {
+	return layer.Attr{ReadOnly: !p.native.omits(ReadonlySystem), Recursive: true}
 }
 
 func (p *preparation) treeOf(path string, a layer.Attr) (ns.Source, error) {
@@ -79,15 +85,6 @@ func (p *preparation) workspace() error {
 		p.plan.Lowers = append(p.plan.Lowers, s)
 	}
 	return nil
-}
-
-// idMap makes a user namespace for a map, for as long as the mounts are made.
-func (p *preparation) idMap(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
-	f, err := layer.UserNS(p.exe, uids, gids)
-	if err == nil {
-		p.temp = append(p.temp, f)
-	}
-	return f, err
 }
 
 func (p *preparation) openIn(dir *os.File, name string) (ns.Source, error) {

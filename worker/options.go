@@ -39,7 +39,8 @@ type Options struct {
 	Offline       map[string]string // also, where there is no way out
 	EgressCeiling egress.Tier       // most that a run may reach; empty: none
 	SandboxLimits sandbox.Limits
-	Require       []sandbox.Control // empty: all
+	Grade         sandbox.Grade     // the lowest that is accepted; empty: C, unless Require names controls
+	Require       []sandbox.Control // controls beyond those of the grade
 	CgroupParent  string            // that Sandboxes was made with; empty: cairn
 
 	LeaseTTL      time.Duration // 0: 15 s
@@ -111,7 +112,7 @@ func (o Options) harness(log *slog.Logger) harness.Options {
 		Workspaces: workspace.Config{
 			Sandboxes: o.Sandboxes, CgroupParent: o.CgroupParent, Dir: filepath.Join(o.DataDir, "run"), Host: o.Host,
 			Layers: filepath.Join(o.DataDir, "layer"), Contents: o.DB,
-			Roots: o.Roots, Tools: o.Tools, Env: o.Env, Offline: o.Offline, EgressCeiling: o.EgressCeiling, Limits: o.SandboxLimits, Require: o.Require,
+			Roots: o.Roots, Tools: o.Tools, Env: o.Env, Offline: o.Offline, EgressCeiling: o.EgressCeiling, Limits: o.SandboxLimits, Grade: o.Grade, Require: o.Require,
 			Waiting: func(run event.ID, err error) { log.Warn("a sandbox must wait", "run", run, "error", err) },
 		},
 	}

@@ -257,3 +257,32 @@ func TestModelThatDoesNotAnswer(t *testing.T) {
 		t.Fatalf("%s: %s", state.Code, state.Message.Text())
 	}
 }
+
+// TestDiskLimitEndsTheRun: the watchdog ends the sandbox, and the run with it: another worker would only fill the
+// disk again. What was reached and what was used is in the log.
+func TestDiskLimitEndsTheRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.work("one", func(o *worker.Options) { o.SandboxLimits.Disk = 4 << 20 })
+	target := b.post(b.team, b.team.Converse(t, b.d), "$ head -c 9000000 /dev/urandom > big; sleep 60", "$ echo no")
+	state := b.ends(target, run.StatusFailed, 30*time.Second)
+	if state.Code != run.CodeLimitDisk || !strings.Contains(state.Message.Text(), "4194304") {
+		t.Errorf("%s: %q", state.Code, state.Message.Text())
+	}
+	var hit *run.LimitReached
+	var closed *run.SandboxClosed
+	for _, e := range b.events(target) {
+		switch e := e.(type) {
+		case run.LimitReached:
+			hit = &e
+		case run.SandboxClosed:
+			closed = &e
+		}
+	}
+	if hit == nil || hit.Limit != "disk" || hit.By != "watchdog" || hit.Call == nil || hit.Measured == nil || *hit.Measured <= hit.Allowed {
+		t.Errorf("limit event %+v", hit)
+	}
+	if closed == nil || closed.OverLimit == nil || *closed.OverLimit != "disk" || closed.Usage.CPUUS == nil || *closed.Usage.DiskBytes < 4<<20 || len(closed.Unknown) > 0 {
+		t.Errorf("closing event %+v", closed)
+	}
+}

@@ -71,7 +71,7 @@ func TestPromptIsWorkedOnFilesOfAFolder(t *testing.T) {
 			prepared = p
 		}
 	}
-	if prepared.Grade != nil || !strings.Contains(string(prepared.Report), `"controls"`) || prepared.Reattached {
+	if prepared.Grade == nil || *prepared.Grade != "C" || !strings.Contains(string(prepared.Report), `"controls"`) || prepared.Reattached {
 		t.Fatalf("sandbox event %+v", prepared)
 	}
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,15 +29,16 @@ type check struct {
 	Fix    string `json:"fix,omitempty"` // what to do when it is not ok
 }
 
-// diagnosis is the whole answer. The grade stays null until the sandbox judges itself.
+// diagnosis is the whole answer. The grade is that of a real sandbox, null when none could be made.
 type diagnosis struct {
-	OK     bool    `json:"ok"`
-	Grade  *string `json:"grade"`
-	Checks []check `json:"checks"`
+	OK     bool           `json:"ok"`
+	Grade  *sandbox.Grade `json:"grade"`
+	Checks []check        `json:"checks"`
 }
 
 func doctorCommand(g *globals) *cobra.Command {
 	var asJSON bool
+	var required string
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine and installation; every failed check names its fix",
@@ -45,7 +47,11 @@ func doctorCommand(g *globals) *cobra.Command {
 		Example: "  cairn doctor\n  cairn doctor --json | jq '.checks[] | select(.ok | not)'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := g.diagnose(cmd.Context())
+			grade, err := parseGrade(required)
+			if err != nil {
+				return err
+			}
+			d := g.diagnose(cmd.Context(), grade)
 			if asJSON || g.output == "json" {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(d); err != nil {
 					return err
@@ -62,6 +68,7 @@ func doctorCommand(g *globals) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer as JSON")
+	c.Flags().StringVar(&required, "require-grade", string(sandbox.GradeC), "lowest `GRADE` of the sandbox that is good enough: C, C-, D or F")
 	return c
 }
 
@@ -72,15 +79,19 @@ func (c check) line() string {
 	return fmt.Sprintf("FAIL  %-22s %s\n      %-22s fix: %s", c.Name, c.Detail, "", c.Fix)
 }
 
-func (g *globals) diagnose(ctx context.Context) diagnosis {
+func (g *globals) diagnose(ctx context.Context, grade sandbox.Grade) diagnosis {
 	d := diagnosis{OK: true}
 	add := func(c check) {
 		d.OK = d.OK && c.OK
 		d.Checks = append(d.Checks, c)
 	}
 	add(checkKernel())
-	for _, c := range checkSandbox(ctx) {
+	report, checks := checkSandbox(ctx, grade)
+	for _, c := range checks {
 		add(c)
+	}
+	if report != nil {
+		d.Grade = report.Grade
 	}
 	add(g.checkPostgres(ctx))
 	add(g.checkDataFolder())
@@ -97,39 +108,49 @@ func checkKernel() check {
 	return check{Name: "kernel", OK: true, Detail: unix.ByteSliceToString(u.Release[:]) + " " + runtime.GOARCH}
 }
 
-// checkSandbox prepares a real sandbox: the answer of each control is what the worker observed.
-func checkSandbox(ctx context.Context) []check {
+// checkSandbox prepares a real sandbox: the answer of each control is what the worker observed. Everything that
+// this machine can do is tried; what the required grade needs must be there.
+func checkSandbox(ctx context.Context, required sandbox.Grade) (*sandbox.Report, []check) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "cairn-doctor-")
 	if err != nil {
-		return []check{{Name: "sandbox", Detail: err.Error(), Fix: "make the temporary folder writable"}}
+		return nil, []check{{Name: "sandbox", Detail: err.Error(), Fix: "make the temporary folder writable"}}
 	}
 	defer os.RemoveAll(dir)
 	backend := sandbox.NewNative(sandbox.Options{})
 	defer backend.Close()
-	instance, err := backend.Prepare(ctx, sandbox.Spec{ID: "doctor-" + filepath.Base(dir), RunDir: filepath.Join(dir, "run")})
+	spec := sandbox.Spec{ID: "doctor-" + filepath.Base(dir), RunDir: filepath.Join(dir, "run"), Grade: required}
+	instance, err := backend.Prepare(ctx, spec)
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok {
-		return append(controls(refused.Report), check{Name: "sandbox", Detail: string(refused.Control) + ": " + refused.Reason, Fix: refused.Fix})
+		return refused.Report, append(controls(refused.Report), check{Name: "sandbox", Detail: string(refused.Control) + ": " + refused.Reason, Fix: refused.Fix})
 	}
 	if err != nil {
-		return []check{{Name: "sandbox", Detail: err.Error(), Fix: "see docs/operations/sandbox.md"}}
+		return nil, []check{{Name: "sandbox", Detail: err.Error(), Fix: "see docs/operations/sandbox.md"}}
 	}
-	checks := controls(instance.Report())
+	report := instance.Report()
+	checks := controls(report)
 	if err := instance.Close(); err != nil {
-		return append(checks, check{Name: "sandbox", Detail: err.Error(), Fix: "remove what is left under " + dir})
+		return report, append(checks, check{Name: "sandbox", Detail: err.Error(), Fix: "remove what is left under " + dir})
 	}
-	return append(checks, check{Name: "sandbox", OK: true, Detail: backend.Name() + ": prepared, observed and closed"})
+	return report, append(checks, check{Name: "sandbox", OK: true, Detail: fmt.Sprintf("%s, grade %s: prepared, observed and closed", backend.Name(), *report.Grade)})
 }
 
+// controls tells each control that was judged. One that the grade does not need may be missing; its fix is told.
 func controls(r *sandbox.Report) []check {
 	if r == nil {
 		return nil
 	}
 	var checks []check
 	for _, c := range r.Controls {
-		if c.Observed != nil && *c.Observed {
+		switch {
+		case c.Observed != nil && *c.Observed:
 			checks = append(checks, check{Name: string(c.Name), OK: true, Detail: "observed"})
+		case c.Installed == nil:
+		case !slices.Contains(r.Missing, c.Name):
+			checks = append(checks, check{Name: string(c.Name), OK: true, Detail: "not there, not required: " + c.Reason, Fix: c.Name.Fix()})
+		default:
+			checks = append(checks, check{Name: string(c.Name), Detail: c.Reason, Fix: c.Name.Fix()})
 		}
 	}
 	return checks

@@ -140,7 +140,7 @@ func (r *localRun) observe(ctx context.Context, out *outcome, record *event.Reco
 func (r *localRun) progress(e event.Event) {
 	switch e := e.(type) {
 	case run.SandboxPrepared:
-		r.say("sandbox prepared (%s, %v)", e.Backend, time.Duration(e.DurationUS)*time.Microsecond)
+		r.say("sandbox prepared (%s, grade %s, %v)", e.Backend, gradeOf(e), time.Duration(e.DurationUS)*time.Microsecond)
 	case run.ModelAnswered:
 		for _, call := range e.Calls {
 			r.say("%s %s", call.Tool, shorten(call.Arguments.Text()))
@@ -152,6 +152,13 @@ func (r *localRun) progress(e event.Event) {
 		}
 		r.say("  %s%s (%v)", e.Outcome, code, (time.Duration(e.DurationUS) * time.Microsecond).Round(time.Millisecond))
 	}
+}
+
+func gradeOf(e run.SandboxPrepared) string {
+	if e.Grade == nil {
+		return "unknown"
+	}
+	return *e.Grade
 }
 
 func shorten(text string) string {

@@ -23,6 +23,7 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
+	"cairn/sandbox"
 	"cairn/server"
 	"cairn/server/gateway"
 	"cairn/worker"
@@ -33,7 +34,7 @@ type runFlags struct {
 	model  string
 	apply  string
 	models string
-	tools  []string
+	worker workerFlags
 }
 
 func runCommand(g *globals) *cobra.Command {
@@ -62,7 +63,9 @@ func runCommand(g *globals) *cobra.Command {
 	c.Flags().StringVar(&f.model, "model", gateway.DemoModel, "`NAME` of the model")
 	c.Flags().StringVar(&f.apply, "apply", "none", "what happens to the changes: none keeps them beside the folder")
 	c.Flags().StringVar(&f.models, "models", "", "models `FILE`; default: models.json in the data folder, if there is one")
-	c.Flags().StringArrayVar(&f.tools, "tool", nil, "mount the tool chain at `PATH` read-only, at the same path (repeatable; default: GOROOT)")
+	c.Flags().StringArrayVar(&f.worker.tools, "tool", nil, "mount the tool chain at `PATH` read-only, at the same path (repeatable; default: GOROOT)")
+	f.worker.slots = 1
+	f.worker.requireGrade(c, sandbox.GradeCMinus)
 	c.RegisterFlagCompletionFunc("apply", cobra.FixedCompletions([]string{"none"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -77,6 +80,9 @@ func (g *globals) runOnce(cmd *cobra.Command, f *runFlags, prompt string) error 
 	source, err := f.source(cmd.Flags().Changed("dir"), g.data)
 	if err != nil {
 		return usage(err)
+	}
+	if _, err := parseGrade(f.worker.grade); err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -150,7 +156,7 @@ func (r *localRun) runtime(ctx context.Context, queue string) (wait func() error
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	o, err := (&workerFlags{slots: 1, tools: r.flags.tools}).options(r.in, r.db, r.log)
+	o, err := r.flags.worker.options(r.in, r.db, r.log)
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,9 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	if err != nil {
 		return usage(err)
 	}
+	if _, err := parseGrade(f.grade); err != nil {
+		return err
+	}
 	if _, err := parseRoots(f.roots); err != nil {
 		return usage(err)
 	}

@@ -29,6 +29,7 @@ type workerFlags struct {
 	slots int
 	roots []string
 	tools []string
+	grade string
 
 	egressCeiling string // empty: none
 }
@@ -61,6 +62,20 @@ func (f *workerFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.roots, "root", nil, "offer the folder `NAME=DIR` read-only as a source of workspaces (repeatable)")
 	c.Flags().StringArrayVar(&f.tools, "tool", nil, "offer the tool chain at `PATH` read-only inside sandboxes, at the same path (repeatable; default: GOROOT)")
 	c.Flags().StringVar(&f.egressCeiling, "egress-ceiling", string(egress.None), "most that agents may reach from sandboxes, as a `TIER`: none, registries, list or open")
+	f.requireGrade(c, sandbox.GradeC)
+}
+
+// requireGrade registers the flag with what a command asks for when nobody says otherwise.
+func (f *workerFlags) requireGrade(c *cobra.Command, grade sandbox.Grade) {
+	c.Flags().StringVar(&f.grade, "require-grade", string(grade), "lowest `GRADE` of a sandbox that is accepted: C, C-, D or F; below it a run is refused before anything executes")
+}
+
+func parseGrade(text string) (sandbox.Grade, error) {
+	grade, err := sandbox.ParseGrade(text)
+	if err != nil {
+		return "", usage(fmt.Errorf("--require-grade: %w", err))
+	}
+	return grade, nil
 }
 
 // args are the flags as another process takes them.
@@ -75,7 +90,7 @@ func (f *workerFlags) args() []string {
 	for _, t := range f.tools {
 		args = append(args, "--tool", t)
 	}
-	return args
+	return append(args, "--require-grade", f.grade)
 }
 
 func (g *globals) work(ctx context.Context, f *workerFlags, server, name string) error {
@@ -131,13 +146,17 @@ func (f *workerFlags) options(in *installation, d *db.DB, log *slog.Logger) (wor
 	if err != nil {
 		return worker.Options{}, usage(err)
 	}
+	grade, err := parseGrade(f.grade)
+	if err != nil {
+		return worker.Options{}, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return worker.Options{}, unavailable(err)
 	}
 	return worker.Options{
 		DB: d, Sandboxes: sandbox.NewNative(sandbox.Options{}), DataDir: in.dir, Name: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
-		Slots: f.slots, Roots: roots, Tools: tools, Log: log, Offline: offline,
+		Slots: f.slots, Roots: roots, Tools: tools, Grade: grade, Log: log, Offline: offline,
 		Env: map[string]string{"GOTOOLCHAIN": "local"}, EgressCeiling: egress.Tier(f.egressCeiling),
 	}, nil
 }

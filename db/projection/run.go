@@ -28,6 +28,18 @@ func applyRun(ctx context.Context, q *projectq.Queries, r *event.Record, e event
 		return q.RunSandboxPrepared(ctx, projectq.RunSandboxPreparedParams{ID: id, Report: report(e.Report), Version: r.Version})
 	case run.EgressDecided:
 		return applyEgress(ctx, q, r, e)
+	case run.LimitReached:
+		hit, err := json.Marshal([]run.LimitReached{e})
+		if err != nil {
+			return err
+		}
+		return q.RunLimitReached(ctx, projectq.RunLimitReachedParams{ID: id, Hit: hit, Version: r.Version})
+	case run.SandboxClosed:
+		usage, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		return q.RunSandboxClosed(ctx, projectq.RunSandboxClosedParams{ID: id, Usage: usage, Version: r.Version})
 	case run.CancelRequested:
 		return q.RunCancelAsked(ctx, projectq.RunCancelAskedParams{ID: id, Version: r.Version})
 	case run.ChangesRecorded:

@@ -127,6 +127,8 @@ type Run struct {
 	SourceManifest *string
 	EgressAllowed  *int64
 	EgressRefused  *int64
+	SandboxUsage   json.RawMessage
+	LimitsReached  json.RawMessage
 }
 
 type RunChange struct {

@@ -91,7 +91,7 @@ func (q *Queries) RunActiveAbandoned(ctx context.Context, arg RunActiveAbandoned
 }
 
 const runByID = `-- name: RunByID :one
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, egress_allowed, egress_refused FROM run WHERE id = $1
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, egress_allowed, egress_refused, sandbox_usage, limits_reached FROM run WHERE id = $1
 `
 
 func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
@@ -134,6 +134,8 @@ func (q *Queries) RunByID(ctx context.Context, id event.ID) (Run, error) {
 		&i.SourceManifest,
 		&i.EgressAllowed,
 		&i.EgressRefused,
+		&i.SandboxUsage,
+		&i.LimitsReached,
 	)
 	return i, err
 }
@@ -205,7 +207,7 @@ func (q *Queries) RunOpenCounts(ctx context.Context) ([]RunOpenCountsRow, error)
 }
 
 const runPageOfTask = `-- name: RunPageOfTask :many
-SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, egress_allowed, egress_refused FROM run WHERE task_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT $3
+SELECT id, space_id, conversation_id, turn_id, agent_id, model, state, queue, epoch, worker, host, steps, input_tokens, output_tokens, cancel_asked, answer, failure_code, failure_message, sandbox_report, queued_at, started_at, ended_at, version, task_id, attempt, retry_of, continues, source_kind, source_root, source_path, source_folder, source_files, source_bytes, source_manifest, egress_allowed, egress_refused, sandbox_usage, limits_reached FROM run WHERE task_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT $3
 `
 
 type RunPageOfTaskParams struct {
@@ -261,6 +263,8 @@ func (q *Queries) RunPageOfTask(ctx context.Context, arg RunPageOfTaskParams) ([
 			&i.SourceManifest,
 			&i.EgressAllowed,
 			&i.EgressRefused,
+			&i.SandboxUsage,
+			&i.LimitsReached,
 		); err != nil {
 			return nil, err
 		}

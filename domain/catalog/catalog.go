@@ -58,6 +58,8 @@ func Commands() []event.Command {
 		run.Start{},
 		run.RecordSandbox{},
 		run.RecordEgress{},
+		run.RecordLimit{},
+		run.CloseSandbox{},
 		run.RecordAnswer{},
 		run.CallTool{},
 		run.ReturnTool{},

@@ -316,6 +316,10 @@ func (g gen) work() event.Command {
 	case 5:
 		path := rapid.SampledFrom([]string{"/", "/v1/x"}).Draw(g.T, "path")
 		return run.RecordEgress{Target: t, Epoch: epoch, Refused: 1, Decisions: []run.EgressWish{{Host: "x.org", Port: 443, Method: "GET", Path: &path, Reason: "path", Count: int64(g.one("count", 3))}}}
+	case 12:
+		return run.RecordLimit{Target: t, Epoch: epoch, Limit: rapid.SampledFrom([]string{"memory", "odd"}).Draw(g.T, "limit"), Count: 1, By: "kernel"}
+	case 13:
+		return run.CloseSandbox{Target: t, Epoch: epoch}
 	case 0:
 		return run.LoseWorker{Target: t, Epoch: epoch, Worker: s.Worker}
 	case 1:

@@ -49,6 +49,11 @@ var plainStrings = map[string]string{
 	"run.egress_decided.decisions[].rule":           "tier and host of a rule of the policy",
 	"run.egress_decided.decisions[].reason":         "a code of a closed list",
 	"run.egress_decided.decisions[].method":         "at most 32 capitals and hyphens: checked when it is recorded",
+	"run.limit_reached.limit":                       "a code of a closed list",
+	"run.limit_reached.by":                          "a code of a closed list",
+	"run.sandbox_closed.over_limit":                 "a code of a closed list",
+	"run.sandbox_closed.unknown[].field":            "a code: the name of a field",
+	"run.sandbox_closed.unknown[].reason":           "facts about the kernel, made by the worker",
 }
 
 // codes are names of fields whose rules allow nothing but a short code, name or host.

@@ -114,6 +114,35 @@ type EgressWish struct {
 // Name implements event.Command.
 func (RecordEgress) Name() string { return "run.record_egress" }
 
+// RecordLimit says that a bound of the sandbox was reached.
+type RecordLimit struct {
+	Target
+	Epoch    int64   `json:"epoch"`
+	Call     *string `json:"call"`
+	Limit    string  `json:"limit"`
+	Count    int64   `json:"count"`
+	Allowed  int64   `json:"allowed"`
+	Measured *int64  `json:"measured"`
+	By       string  `json:"by"`
+}
+
+// Name implements event.Command.
+func (RecordLimit) Name() string { return "run.record_limit" }
+
+// CloseSandbox says what the sandbox of this epoch used; once per epoch.
+type CloseSandbox struct {
+	Target
+	Epoch      int64        `json:"epoch"`
+	Usage      SandboxUsage `json:"usage"`
+	Unknown    []Unknown    `json:"unknown"`
+	OverLimit  *string      `json:"over_limit"`
+	WallUS     int64        `json:"wall_us"`
+	DurationUS int64        `json:"duration_us"`
+}
+
+// Name implements event.Command.
+func (CloseSandbox) Name() string { return "run.close_sandbox" }
+
 // RecordAnswer records a whole answer of the model.
 type RecordAnswer struct {
 	Target

@@ -21,6 +21,7 @@ const (
 	CodeModelUnavailable = "model_unavailable"
 	CodeLimitWall        = "limit_wall"
 	CodeLimitModelCalls  = "limit_model_calls"
+	CodeLimitDisk        = "limit_disk" // the watchdog ended the sandbox
 	CodeWorkspaceLost    = "workspace_lost"
 	CodeSandboxRefused   = "sandbox_refused"
 	CodeContentErased    = "content_erased"

@@ -90,6 +90,52 @@ type EgressDecision struct {
 	Count   int64        `json:"count"`   // requests
 }
 
+// LimitReached says that a bound of the sandbox was reached: a call went on without what was refused, or the
+// watchdog ended the sandbox.
+type LimitReached struct {
+	Epoch    int64   `json:"epoch"`
+	Call     *string `json:"call"`     // the tool call during which it was seen; null: none alone
+	Limit    string  `json:"limit"`    // memory, pids, disk, inodes, volume, depth, output, time or wall
+	Count    int64   `json:"count"`    // how often since the last such event
+	Allowed  int64   `json:"allowed"`  // bytes, processes, files, levels or nanoseconds
+	Measured *int64  `json:"measured"` // in the same unit, overshoot included; null: the kernel does not tell
+	By       string  `json:"by"`       // kernel, watchdog or worker
+}
+
+// Kind implements event.Event.
+func (LimitReached) Kind() string { return "run.limit_reached" }
+
+// SandboxClosed says what the sandbox of this epoch used, all processes in it together. A number is null where
+// the kernel does not tell it; unknown says why.
+type SandboxClosed struct {
+	Epoch      int64        `json:"epoch"`
+	Host       string       `json:"host"`
+	Usage      SandboxUsage `json:"usage"`       // what all processes used together
+	Unknown    []Unknown    `json:"unknown"`     // fields of usage that are null
+	OverLimit  *string      `json:"over_limit"`  // the limit for which the watchdog ended it; null: for none
+	WallUS     int64        `json:"wall_us"`     // from its preparation to its end, microseconds
+	DurationUS int64        `json:"duration_us"` // that closing it took, microseconds
+}
+
+// Kind implements event.Event.
+func (SandboxClosed) Kind() string { return "run.sandbox_closed" }
+
+// SandboxUsage counts what a sandbox used; null is unknown, 0 is none.
+type SandboxUsage struct {
+	CPUUS           *int64 `json:"cpu_us"`            // user and system, microseconds
+	PeakMemoryBytes *int64 `json:"peak_memory_bytes"` // programs, hand and memory file systems together
+	MemoryKills     *int64 `json:"memory_kills"`      // processes that the kernel ended for want of memory
+	ForksDenied     *int64 `json:"forks_denied"`      // for the limit of processes
+	DiskBytes       *int64 `json:"disk_bytes"`        // of the upper layer at the end
+	DiskInodes      *int64 `json:"disk_inodes"`       // files and folders of the upper layer at the end
+}
+
+// Unknown is a number that could not be had.
+type Unknown struct {
+	Field  string `json:"field"`  // name of the field of usage
+	Reason string `json:"reason"` // why it is null
+}
+
 // ModelAnswered is one whole answer of the model.
 type ModelAnswered struct {
 	Epoch        int64        `json:"epoch"`

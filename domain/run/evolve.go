@@ -20,6 +20,8 @@ func Evolve(s State, e event.Event) State {
 	case SandboxPrepared:
 		s.Status = StatusRunning
 		s.Sandbox = Sandbox{Epoch: e.Epoch, Host: e.Host, Backend: e.Backend, Cgroup: e.Cgroup, Upper: e.Upper}
+	case SandboxClosed:
+		s.Sandbox.Closed = s.Sandbox.Closed || s.Sandbox.Epoch == e.Epoch
 	case ModelAnswered:
 		s.Status = StatusRunning
 		s.Steps = append(slices.Clip(s.Steps), fromAnswer(e))

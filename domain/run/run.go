@@ -99,6 +99,7 @@ type Sandbox struct {
 	Backend string `json:"backend"`
 	Cgroup  string `json:"cgroup"`
 	Upper   string `json:"upper"` // the upper layer of the workspace, on that host
+	Closed  bool   `json:"closed"`
 }
 
 // Step is one answer of the model and what became of its calls.
@@ -148,7 +149,8 @@ func Aggregate() event.Aggregate {
 		Kind: Kind,
 		Events: []event.Definition{
 			event.Define[Queued](), event.Define[Started](), event.Define[SandboxPrepared](),
-			event.Define[EgressDecided](), event.Define[ModelAnswered](), event.Define[ToolCalled](), event.Define[ToolReturned](),
+			event.Define[EgressDecided](), event.Define[LimitReached](), event.Define[SandboxClosed](),
+			event.Define[ModelAnswered](), event.Define[ToolCalled](), event.Define[ToolReturned](),
 			event.Define[CancelRequested](), event.Define[ChangesRecorded](), event.Define[WorkerLost](), event.Define[Released](),
 			event.Define[Succeeded](), event.Define[Failed](), event.Define[Cancelled](),
 		},

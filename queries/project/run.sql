@@ -9,7 +9,13 @@ UPDATE run SET state = 'starting', epoch = @epoch, worker = @worker, host = @hos
     started_at = coalesce(started_at, @at), version = @version WHERE id = @id;
 
 -- name: RunSandboxPrepared :exec
-UPDATE run SET state = 'running', sandbox_report = @report, version = @version WHERE id = @id;
+UPDATE run SET state = 'running', sandbox_report = @report, sandbox_usage = NULL, version = @version WHERE id = @id;
+
+-- name: RunLimitReached :exec
+UPDATE run SET limits_reached = limits_reached || @hit::jsonb, version = @version WHERE id = @id;
+
+-- name: RunSandboxClosed :exec
+UPDATE run SET sandbox_usage = @usage, version = @version WHERE id = @id;
 
 -- name: RunModelAnswered :exec
 -- Tokens that a provider did not report stay unknown: null plus anything is null only while nothing is known.

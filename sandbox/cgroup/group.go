@@ -68,8 +68,12 @@ func (g *Group) delegate(folders ...string) error {
 	return nil
 }
 
-// bound limits the payload, and the whole group by a reserve more.
+// bound limits the payload, and the whole group by a reserve more. No limits
+// leave it unbounded.
 func (g *Group) bound(l Limits) error {
+	if l == (Limits{}) {
+		return nil
+	}
 	set := func(whole, payload, file string, value, reserve uint64) error {
 		return errors.Join(
 			write(whole, file, strconv.FormatUint(value+reserve, 10)),
@@ -158,35 +162,23 @@ func (g *Group) Member(pid int) error {
 	return nil
 }
 
-// Usage of the whole group; nil where the kernel does not tell.
-type Usage struct {
-	CPU        *uint64 // nanoseconds, user and system
-	PeakMemory *uint64 // bytes
-}
-
-// Usage reads the counters.
-func (g *Group) Usage() Usage {
-	if g.version == 1 {
-		u := Usage{PeakMemory: number(g.hand[1], "memory.max_usage_in_bytes")}
-		if g.cpu != "" {
-			u.CPU = number(g.cpu, "cpuacct.usage")
-		}
-		return u
-	}
-	u := Usage{PeakMemory: number(g.base, "memory.peak")}
-	b, err := os.ReadFile(g.base + "/cpu.stat")
-	if err != nil {
-		return u
-	}
-	for line := range strings.Lines(string(b)) {
-		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "usage_usec "); ok {
-			if n, err := strconv.ParseUint(v, 10, 64); err == nil {
-				n *= 1000
-				u.CPU = &n
-			}
+// Bounded checks that the payload's part has the limits, as the kernel has
+// them: it may round memory down to a page.
+func (g *Group) Bounded(l Limits) error {
+	pids, memory, folder := "pids.max", "memory.limit_in_bytes", g.payload[len(g.payload)-1]
+	if g.version == 2 {
+		memory = "memory.max"
+		if len(g.on) == 0 {
+			return fmt.Errorf("no controller bounds %s", folder)
 		}
 	}
-	return u
+	if n := number(g.payload[0], pids); n == nil || *n != l.Pids {
+		return fmt.Errorf("%s of %s is not %d", pids, g.payload[0], l.Pids)
+	}
+	if n := number(folder, memory); n == nil || *n > l.Memory || *n+65536 < l.Memory {
+		return fmt.Errorf("%s of %s is not %d", memory, folder, l.Memory)
+	}
+	return nil
 }
 
 func number(dir, file string) *uint64 {

@@ -19,6 +19,9 @@ const (
 // Kill kills every process of the group and waits until none is left. A
 // group that does not exist is empty.
 func (g *Group) Kill(ctx context.Context) error {
+	if empty, err := g.Empty(); err == nil && empty {
+		return nil
+	}
 	for {
 		if err := g.killOnce(ctx); err != nil {
 			return fmt.Errorf("kill cgroup %s: %w", g.Path, err)
@@ -59,6 +62,34 @@ func (g *Group) killOnce(ctx context.Context) error {
 		thaw = nil
 	}
 	return errors.Join(err, thaw)
+}
+
+// Freeze stops every process of the group and waits until all stand still, or
+// some cannot in time.
+func (g *Group) Freeze(ctx context.Context) error {
+	if g.version == 1 {
+		return g.freeze(ctx)
+	}
+	if err := write(g.base, "cgroup.freeze", "1"); err != nil {
+		return err
+	}
+	for end := time.Now().Add(freezeWait); time.Now().Before(end); {
+		if n := value(g.base, "cgroup.events", "frozen"); n != nil && *n == 1 {
+			return nil
+		}
+		if err := sleep(ctx, 200*time.Microsecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Thaw lets them go on.
+func (g *Group) Thaw() error {
+	if g.version == 1 {
+		return write(g.base, "freezer.state", "THAWED")
+	}
+	return write(g.base, "cgroup.freeze", "0")
 }
 
 func (g *Group) freeze(ctx context.Context) error {

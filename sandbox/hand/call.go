@@ -6,6 +6,10 @@ import (
 	"cairn/sandbox/hand/wire"
 )
 
+// creditAt is how much is taken before the hand hears of it: half a window,
+// so that it never waits for what is on its way.
+const creditAt = wire.Window / 2
+
 // Call is one running request. Its streams end before Done is closed.
 type Call struct {
 	client   *Client
@@ -58,18 +62,22 @@ func (k *Call) Stream(stream uint8, f func([]byte)) {
 	if stream == wire.StreamError {
 		q = k.err
 	}
-	for {
+	for taken := 0; ; {
 		p, ok := q.Get()
 		if !ok {
 			return
 		}
 		f(p)
 		q.Ack(len(p))
+		if taken += len(p); taken < creditAt {
+			continue
+		}
 		select {
 		case <-k.done: // nothing more will come: credit would be for an ended request
 		default:
-			_ = k.send(wire.KindCredit, stream, wire.EncodeCredit(len(p))) // a loss ends the queue too
+			_ = k.send(wire.KindCredit, stream, wire.EncodeCredit(taken)) // a loss ends the queue too
 		}
+		taken = 0
 	}
 }
 

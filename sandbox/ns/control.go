@@ -15,13 +15,15 @@ const (
 	noNetwork   = "no_network"
 	rlimits     = "rlimits"
 	cgroupKill  = "cgroup_kill"
+	cgroupNS    = "cgroup_namespace"
+	landlocked  = "landlock"
+	filtered    = "seccomp"
 	noNewPrivs  = "no_new_privs"
 	dropCaps    = "capabilities_dropped"
 	homeDir     = "/home/agent"
 	workspace   = "/workspace"
 	stage       = "/tmp" // where the new root is built, in the hand's own mount namespace
-	lowerStage  = "/.lower"
-	runStage    = "/.run"
+	runStage    = "/run"
 	rootOptions = "mode=0755,size=16m,nr_inodes=16384"
 )
 

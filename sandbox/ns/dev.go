@@ -10,9 +10,9 @@ import (
 )
 
 // mountDevices makes the smallest useful /dev: harmless device files of the
-// host (none can be made in a user namespace), a terminal multiplexer of its
-// own, and bounded shared memory.
-func mountDevices(p *Plan) error {
+// host (none can be made in a user namespace), and the folders for terminals
+// and shared memory.
+func mountDevices(_ *Plan, stage string) error {
 	dev := stage + "/dev"
 	if err := tmpfs(dev, "mode=0755,size=64k,nr_inodes=64", unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
 		return err
@@ -27,16 +27,6 @@ func mountDevices(p *Plan) error {
 			return err
 		}
 	}
-	pts := "newinstance,ptmxmode=0666,mode=0620"
-	if p.Range {
-		pts += ",gid=5"
-	}
-	if err := unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, pts); err != nil {
-		return fmt.Errorf("mount devpts: %w", err)
-	}
-	if err := tmpfs(dev+"/shm", "mode=1777"+size(p.ShmSize), unix.MS_NOSUID|unix.MS_NODEV); err != nil {
-		return err
-	}
 	links := map[string]string{"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 	for name, to := range links {
 		if err := os.Symlink(to, dev+"/"+name); err != nil {
@@ -44,6 +34,18 @@ func mountDevices(p *Plan) error {
 		}
 	}
 	return nil
+}
+
+// mountTerminals mounts the sandbox's own terminals and shared memory.
+func mountTerminals(p *Plan) error {
+	pts := "newinstance,ptmxmode=0666,mode=0620"
+	if p.Range {
+		pts += ",gid=5"
+	}
+	if err := unix.Mount("devpts", stage+"/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, pts); err != nil {
+		return fmt.Errorf("mount devpts: %w", err)
+	}
+	return tmpfs(stage+"/dev/shm", "mode=1777"+size(p.ShmSize), unix.MS_NOSUID|unix.MS_NODEV)
 }
 
 func bindDevice(host, at string) error {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"cairn/sandbox/hand/wire"
 )
 
 // step is one part of the set-up and the control that is lost when it fails.
@@ -22,11 +24,11 @@ type step struct {
 }
 
 // Enter builds the sandbox around the calling process and gives the controls
-// it installed. payload runs a function on the thread that will fork the
+// it installed, and those that failed and were optional. payload runs a function on the thread that will fork the
 // agent's programs, before privileges are dropped.
-func Enter(p *Plan, payload func(func() error) error) ([]string, error) {
+func Enter(p *Plan, payload func(func() error) error) (wire.Ready, error) {
 	if len(p.Omit) > 0 && !canOmit {
-		return nil, &StepError{p.Omit[0], errors.New("this build cannot leave a control out")}
+		return wire.Ready{}, &StepError{p.Omit[0], errors.New("this build cannot leave a control out")}
 	}
 	nothing := func(*Plan) error { return nil }
 	on := func(f func(*Plan) error) func(*Plan) error {
@@ -35,50 +37,63 @@ func Enter(p *Plan, payload func(func() error) error) ([]string, error) {
 	return runSteps(p, []step{
 		{control: userNS, run: inUserNS, report: true},
 		{control: pidNS, run: isInit, report: true},
-		{control: utsNS, run: setHostname, report: true},
-		{control: netNS, run: loopback, report: true},
+		{control: utsNS, run: setHostname, report: true, instead: nothing},
+		{control: netNS, run: loopback, report: true, instead: nothing},
 		{control: netNS, run: openListeners},
 		{control: ipcNS, run: nothing, report: true}, // made by the clone, nothing to do in it
 		{control: noNetwork, run: nothing, report: true, instead: openNetwork},
 		{control: mountNS, run: privateMounts, report: true},
 		{control: overlay, run: openSources},
 		{control: readOnly, run: newRoot},
-		{control: readOnly, run: mountSystem},
-		{control: readOnly, run: writeEtc},
-		{control: readOnly, run: trustAuthority},
-		{control: readOnly, run: mountDevices},
+		{control: readOnly, run: mountOwn},
 		{control: pidNS, run: mountProc},
 		{control: overlay, run: mountWorkspace, report: true, instead: nothing},
-		{control: readOnly, run: mountDeclared},
+		{control: readOnly, run: mountLate},
+		{control: readOnly, run: sealOwnRoot},
 		{control: pivotRoot, run: pivot, report: true, instead: changeRoot},
-		{control: readOnly, run: sealRoot, report: true},
+		{control: readOnly, run: closeTrees, report: true},
 		{control: userNS, run: noNestedUserNS},
 		{control: rlimits, run: setLimits, report: true, instead: nothing},
 		{control: cgroupKill, run: on(joinPayload)},
+		{control: cgroupNS, run: on(ownCgroups), report: true, instead: nothing},
 		{control: userNS, run: on(newKeyring)},
 		{control: dropCaps, run: on(dropBounding), instead: nothing},
 		{control: dropCaps, run: becomeAgent, report: true},
-		{control: noNewPrivs, run: setNoNewPrivs, report: true, instead: nothing},
+		{control: noNewPrivs, run: checkNoNewPrivs, report: true, instead: nothing},
 		{control: pidNS, run: on(dieWithParent)},
 		{control: dropCaps, run: notDumpable},
+		{control: landlocked, run: restrictFiles, instead: nothing},
+		{control: landlocked, run: on(restrictPrograms), report: true, instead: nothing},
+		{control: filtered, run: installFilter, report: true, instead: nothing},
 	})
 }
 
-func runSteps(p *Plan, steps []step) (installed []string, err error) {
+func runSteps(p *Plan, steps []step) (wire.Ready, error) {
+	var ready wire.Ready
+	failed := map[string]bool{}
 	for _, s := range steps {
 		run := s.run
 		// A hand that hides the omission: only the worker's reading tells.
 		if s.instead != nil && slices.Contains(p.Omit, s.control) {
 			run = s.instead
 		}
-		if err := run(p); err != nil {
-			return nil, &StepError{s.control, err}
+		if failed[s.control] {
+			continue
+		}
+		err := run(p)
+		if err != nil && slices.Contains(p.Optional, s.control) {
+			failed[s.control] = true
+			ready.Failed = append(ready.Failed, wire.Fail{Control: s.control, Message: err.Error()})
+			continue
+		}
+		if err != nil {
+			return ready, &StepError{s.control, err}
 		}
 		if s.report {
-			installed = append(installed, s.control)
+			ready.Installed = append(ready.Installed, s.control)
 		}
 	}
-	return installed, nil
+	return ready, nil
 }
 
 // inUserNS refuses to go on as the host's own root: several steps below set

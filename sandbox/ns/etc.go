@@ -10,7 +10,7 @@ import (
 // writeEtc makes /etc from nothing: no file of the host's /etc is bound, and
 // only public ones are copied (the linker's cache, links to alternatives, the
 // certificate authorities).
-func writeEtc(p *Plan) error {
+func writeEtc(p *Plan, stage string) error {
 	id := fmt.Sprint(p.Agent)
 	files := map[string]string{
 		"passwd": "root:x:0:0:root:/:/usr/sbin/nologin\n" +
@@ -41,7 +41,7 @@ func writeEtc(p *Plan) error {
 		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem"); err != nil {
 		return err
 	}
-	return copyAlternatives()
+	return copyAlternatives(stage)
 }
 
 // copyFirst copies the first source that exists. A host without any has no
@@ -65,7 +65,7 @@ func copyFirst(to string, from ...string) error {
 
 // copyAlternatives repeats the links of /etc/alternatives that lead to
 // programs and libraries; manual pages are left out, they are the most.
-func copyAlternatives() error {
+func copyAlternatives(stage string) error {
 	const from = "/etc/alternatives"
 	names, err := os.ReadDir(from)
 	if os.IsNotExist(err) {

@@ -42,11 +42,11 @@ func openListeners(p *Plan) error {
 }
 
 // trustAuthority adds the proxy's certificate to the bundle that writeEtc made.
-func trustAuthority(p *Plan) error {
+func trustAuthority(p *Plan, stage string) error {
 	if p.Authority == "" {
 		return nil
 	}
-	const dir = stage + "/etc/ssl/certs"
+	dir := stage + "/etc/ssl/certs"
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package ns
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -75,10 +76,12 @@ func joinPayload(p *Plan) error {
 			return err
 		}
 	}
-	if len(p.Tasks) == 0 {
-		return nil
-	}
-	// A cgroup namespace of its own hides the host's group names.
+	return nil
+}
+
+// ownCgroups hides the host's group names from the calling thread and what it
+// forks: the group that it is in now is the root of what they see.
+func ownCgroups(*Plan) error {
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("cgroup namespace: %w", err)
 	}
@@ -99,20 +102,59 @@ func dropBounding(*Plan) error {
 	}
 }
 
-// becomeAgent gives up root and every capability, on all threads.
+// becomeAgent gives up root and every capability, on all threads. Each call
+// that reaches all of them stops all of them, so that there are as few as can
+// be: with a range, the worker has set the groups already, and leaving uid 0
+// takes every capability along (capabilities(7)); that it did is read back.
 func becomeAgent(p *Plan) error {
-	if p.Range {
-		id := int(p.Agent)
-		if err := syscall.Setgroups([]int{}); err != nil {
-			return fmt.Errorf("setgroups: %w", err)
+	if !p.Range {
+		return dropOwnCaps()
+	}
+	id := int(p.Agent)
+	if gid, groups := syscall.Getgid(), must(syscall.Getgroups()); gid != id || len(groups) != 0 {
+		return fmt.Errorf("runs with gid %d and groups %v, expected %d and none", gid, groups, id)
+	}
+	if err := syscall.Setresuid(id, id, id); err != nil {
+		return fmt.Errorf("setresuid %d: %w", id, err)
+	}
+	return noCapsLeft()
+}
+
+// must turns what cannot fail into nothing found.
+func must(groups []int, err error) []int {
+	if err != nil {
+		return []int{-1}
+	}
+	return groups
+}
+
+// noCapsLeft reads what the kernel says of every thread.
+func noCapsLeft() error {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		b, err := os.ReadFile("/proc/self/task/" + t.Name() + "/status")
+		if os.IsNotExist(err) {
+			continue // a thread that has ended
 		}
-		if err := syscall.Setresgid(id, id, id); err != nil {
-			return fmt.Errorf("setresgid %d: %w", id, err)
+		if err != nil {
+			return err
 		}
-		if err := syscall.Setresuid(id, id, id); err != nil {
-			return fmt.Errorf("setresuid %d: %w", id, err)
+		for line := range strings.Lines(string(b)) {
+			for _, set := range []string{"CapPrm:", "CapEff:", "CapAmb:"} {
+				if v, ok := strings.CutPrefix(line, set); ok && strings.Trim(v, "0\t\n ") != "" {
+					return fmt.Errorf("thread %s still has %s", t.Name(), strings.TrimSpace(line))
+				}
+			}
 		}
 	}
+	return nil
+}
+
+// dropOwnCaps gives up those of the user namespace, whose id is not root.
+func dropOwnCaps() error {
 	if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0); e != 0 {
 		return fmt.Errorf("clear ambient capabilities: %w", e)
 	}
@@ -125,11 +167,15 @@ func becomeAgent(p *Plan) error {
 	return nil
 }
 
-func setNoNewPrivs(*Plan) error {
-	if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
-		return fmt.Errorf("no_new_privs: %w", e)
+// checkNoNewPrivs sees that every program will be without new privileges: the
+// worker's thread that made this process had it set, and no thread can be
+// without what the first one had.
+func checkNoNewPrivs(*Plan) error {
+	n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err == nil && n != 1 {
+		err = errors.New("no_new_privs is not set")
 	}
-	return nil
+	return err
 }
 
 // dieWithParent repeats what the worker asked for at the clone: a change of
@@ -179,7 +225,7 @@ func (p *Plan) Kept(socket int) map[int]bool {
 	if len(p.Ports) > 0 {
 		keep[int(p.Passage)] = true
 	}
-	for _, s := range append([]Source{p.System, p.Run, p.Upper, p.Work}, p.Lowers...) {
+	for _, s := range append([]Source{p.Root, p.System, p.Run, p.Upper, p.Work}, p.Lowers...) {
 		keep[int(s.FD)] = true
 	}
 	for _, b := range p.Mounts {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -33,12 +34,14 @@ func openSources(p *Plan) error {
 		return err
 	}
 	ro := layer.Attr{ReadOnly: true, Recursive: true}
-	if err := open(&p.System, ro); err != nil {
-		return err
-	}
-	for i := range p.Mounts {
-		if err := open(&p.Mounts[i].Source, ro); err != nil {
+	if !p.made() {
+		if err := open(&p.System, ro); err != nil {
 			return err
+		}
+		for i := range p.Mounts {
+			if err := open(&p.Mounts[i].Source, ro); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range p.Lowers {
@@ -61,22 +64,47 @@ func openSources(p *Plan) error {
 	return nil
 }
 
-// newRoot mounts an empty tmpfs and makes the skeleton of a system on it.
-func newRoot(*Plan) error {
+// newRoot puts the read-only part in place: the worker's, or one made here.
+func newRoot(p *Plan) error {
+	if p.made() {
+		return layer.Attach(int(p.Root.FD), stage)
+	}
+	return Skeleton(p, stage)
+}
+
+// Skeleton makes everything of the root that is the same for each sandbox and
+// that nobody inside may write: the system, /etc, the devices, the declared
+// mounts, and the folders on which the sandbox's own file systems will lie. It
+// must be sealed when the last mount point is there.
+func Skeleton(p *Plan, at string) error {
+	for _, step := range []func(*Plan, string) error{mountRoot, mountSystem, writeEtc, trustAuthority, mountDevices, mountDeclared} {
+		if err := step(p, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountRoot mounts an empty tmpfs and makes the folders of a system on it.
+func mountRoot(_ *Plan, stage string) error {
 	if err := tmpfs(stage, rootOptions, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 		return err
 	}
-	for _, d := range []string{"/usr", "/etc", "/dev", "/proc", "/tmp", "/home", homeDir, workspace, "/opt", "/var/cache", "/var/lib", "/var/log", "/run", lowerStage, runStage} {
+	for _, d := range []string{"/usr", "/etc", "/dev", "/proc", "/tmp", "/home", homeDir, workspace, "/opt", "/var/cache", "/var/lib", "/var/log", "/run"} {
 		if err := os.MkdirAll(stage+d, 0o755); err != nil {
 			return err
 		}
+	}
+	// What the worker's canary tries to read: only Landlock refuses it.
+	if err := os.WriteFile(stage+LandlockProbe, []byte(LandlockMark), 0o444); err != nil {
+		return err
 	}
 	return os.Symlink("/tmp", stage+"/var/tmp")
 }
 
 // mountSystem shows the host's /usr, with its /usr/local covered by an empty
 // folder, and the top-level names the host itself has for its parts.
-func mountSystem(p *Plan) error {
+func mountSystem(p *Plan, stage string) error {
 	if err := layer.Attach(int(p.System.FD), stage+"/usr"); err != nil {
 		return err
 	}
@@ -94,7 +122,15 @@ func mountSystem(p *Plan) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// mountOwn mounts what is this sandbox's own and in memory.
+func mountOwn(p *Plan) error {
 	own := fmt.Sprintf(",uid=%d,gid=%d", p.Agent, p.Agent)
+	if err := mountTerminals(p); err != nil {
+		return err
+	}
 	if err := tmpfs(stage+"/tmp", "mode=1777"+size(p.TmpSize), unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 		return err
 	}
@@ -111,23 +147,26 @@ func mountProc(*Plan) error {
 	return nil
 }
 
+// mountWorkspace puts the overlay on /workspace. What it is made of is attached
+// below a file system that goes again as a whole: the overlay holds copies of
+// its own, and by a name the agent could reach the upper behind its back.
 func mountWorkspace(p *Plan) error {
-	if err := layer.Attach(int(p.Run.FD), stage+runStage); err != nil {
+	const scratch = stage + "/tmp"
+	if err := tmpfs(scratch, "mode=0700,size=1m", unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 		return err
 	}
-	// Overlay needs at least one lower: without any, an empty file system is
-	// it. A plain folder would not do, it is removed from under the overlay.
+	// Overlay needs at least one lower: without any, an empty folder is it.
 	lowers := make([]string, max(1, len(p.Lowers)))
 	for i := range lowers {
-		lowers[i] = stage + lowerStage + "/" + strconv.Itoa(i)
-		if err := os.Mkdir(lowers[i], 0o755); err != nil {
+		lowers[i] = scratch + "/" + strconv.Itoa(i)
+	}
+	for _, dir := range append(lowers, scratch+runStage) {
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	if len(p.Lowers) == 0 {
-		if err := tmpfs(lowers[0], "mode=0755,size=4k,nr_inodes=2", unix.MS_RDONLY); err != nil {
-			return err
-		}
+	if err := layer.Attach(int(p.Run.FD), scratch+runStage); err != nil {
+		return err
 	}
 	for i, l := range p.Lowers {
 		if err := layer.Attach(int(l.FD), lowers[i]); err != nil {
@@ -138,29 +177,45 @@ func mountWorkspace(p *Plan) error {
 	if err := layer.Overlay(lowers, upper, work, stage+workspace); err != nil {
 		return err
 	}
-	// The overlay holds its own copies; by these names the agent could reach
-	// the upper behind the overlay's back.
-	for _, l := range lowers {
-		if err := unix.Unmount(l, unix.MNT_DETACH); err != nil {
-			return err
-		}
-	}
-	return unix.Unmount(stage+runStage, unix.MNT_DETACH)
+	return unix.Unmount(scratch, unix.MNT_DETACH)
 }
 
 // mountDeclared attaches the operator's mounts. Targets were checked by the
 // worker; MkdirAll works only on the tmpfs parts of the new root.
-func mountDeclared(p *Plan) error {
+func mountDeclared(p *Plan, stage string) error {
 	for _, b := range p.Mounts {
-		at := stage + b.Target
-		if err := mountPoint(int(b.Source.FD), at); err != nil {
-			return fmt.Errorf("mount point %s: %w", b.Target, err)
-		}
-		if err := layer.Attach(int(b.Source.FD), at); err != nil {
-			return err
+		if !Late(b.Target) {
+			if err := mountOne(b, stage); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// Late tells whether a target lies in what is the sandbox's own, so that it
+// cannot be part of a root that is made before.
+func Late(target string) bool {
+	return strings.HasPrefix(target, homeDir+"/") || strings.HasPrefix(target, "/tmp/")
+}
+
+func mountLate(p *Plan) error {
+	for _, b := range p.Mounts {
+		if Late(b.Target) {
+			if err := mountOne(b, stage); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func mountOne(b Bind, stage string) error {
+	at := stage + b.Target
+	if err := mountPoint(int(b.Source.FD), at); err != nil {
+		return fmt.Errorf("mount point %s: %w", b.Target, err)
+	}
+	return layer.Attach(int(b.Source.FD), at)
 }
 
 func mountPoint(tree int, at string) error {
@@ -205,26 +260,28 @@ func changeRoot(*Plan) error {
 	return unix.Chdir("/")
 }
 
-// sealRoot makes every tmpfs that is not meant for the agent read-only.
-func sealRoot(p *Plan) error {
-	if err := os.RemoveAll(lowerStage); err != nil {
-		return err
+// sealOwnRoot seals a root that was made here.
+func sealOwnRoot(p *Plan) error {
+	if p.made() {
+		return nil
 	}
-	if err := os.Remove(runStage); err != nil {
-		return err
-	}
+	return Seal(stage)
+}
+
+// Seal makes every tmpfs that is not meant for the agent read-only.
+func Seal(root string) error {
 	ro := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	for _, at := range []string{"/usr/local", "/dev", "/"} {
-		err := unix.MountSetattr(unix.AT_FDCWD, at, 0, &ro)
+		err := unix.MountSetattr(unix.AT_FDCWD, root+at, 0, &ro)
 		if err != nil && !(at == "/usr/local" && (err == unix.EINVAL || err == unix.ENOENT)) {
 			return fmt.Errorf("make %s read-only: %w", at, err)
 		}
 	}
-	return closeTrees(p)
+	return nil
 }
 
 func closeTrees(p *Plan) error {
-	fds := []int64{p.System.FD, p.Run.FD, p.Upper.FD, p.Work.FD}
+	fds := []int64{p.Root.FD, p.System.FD, p.Run.FD, p.Upper.FD, p.Work.FD}
 	for _, l := range p.Lowers {
 		fds = append(fds, l.FD)
 	}
@@ -232,6 +289,9 @@ func closeTrees(p *Plan) error {
 		fds = append(fds, b.Source.FD)
 	}
 	for _, fd := range fds {
+		if fd < 0 {
+			continue // in the worker's root
+		}
 		if err := unix.Close(int(fd)); err != nil {
 			return fmt.Errorf("close tree %d: %w", fd, err)
 		}

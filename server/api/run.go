@@ -52,8 +52,11 @@ type RunCancelled struct {
 // Boundary is what the sandbox of a run reports: what was asked, what was installed, what was observed.
 type Boundary struct {
 	Run    event.ID        `json:"run_id" format:"uuid"`
+	Grade  *string         `json:"grade" doc:"From A to F, by what the worker observed; null until a sandbox was prepared, or unknown."`
 	Report json.RawMessage `json:"report" doc:"null until a sandbox was prepared; in it null is unknown."`
 	Egress Egress          `json:"egress"`
+	Limits json.RawMessage `json:"limits" doc:"Every bound that was reached, oldest first, as in the event run.limit_reached."`
+	Closed json.RawMessage `json:"closed" doc:"What the sandbox used, as in the event run.sandbox_closed; null until it was closed."`
 }
 
 // OneRun is the path of one.
@@ -169,13 +172,24 @@ func (a *API) boundary(ctx context.Context, in *OneRun) (*answer[Boundary], erro
 	if err != nil {
 		return nil, err
 	}
-	report := row.SandboxReport
-	if len(report) == 0 {
-		report = json.RawMessage("null")
+	b := Boundary{Run: row.ID, Report: orNull(row.SandboxReport), Limits: row.LimitsReached, Closed: orNull(row.SandboxUsage)}
+	var judged struct {
+		Grade *string `json:"grade"`
 	}
 	egress, err := a.egress(ctx, row)
 	if err != nil {
 		return nil, err
 	}
-	return reply(Boundary{Run: row.ID, Report: report, Egress: egress}), nil
+	b.Egress = egress
+	if err := json.Unmarshal(b.Report, &judged); err == nil { // a report of another form has no grade that is known
+		b.Grade = judged.Grade
+	}
+	return reply(b), nil
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
 }

@@ -31,6 +31,10 @@ func (l *loop) doCall(state run.State, call run.Call, again bool) (over bool, er
 	}
 	select {
 	case <-l.box.Lost(): // it broke between two calls: nothing is in doubt
+		if over := l.box.OverLimit(); over != nil {
+			l.broke = true
+			return false, l.recordHits("", []sandbox.Hit{*over})
+		}
 		return true, l.release()
 	default:
 	}
@@ -41,7 +45,11 @@ func (l *loop) doCall(state run.State, call run.Call, again bool) (over bool, er
 	if err != nil {
 		return true, err
 	}
-	return false, l.giveResult(l.act(state, call, act))
+	result, hits := l.act(state, call, act)
+	if err := l.recordHits(call.ID, hits); err != nil {
+		return true, err
+	}
+	return false, l.giveResult(result)
 }
 
 // prepare makes the sandbox at the first call that needs it. box stays nil when the work was stopped meanwhile.
@@ -62,20 +70,22 @@ func (l *loop) prepare(state run.State) (over bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	l.box = box
+	l.box, l.recorded = box, false
 	context.AfterFunc(l.held, func() { _ = box.Close() }) // its error is the loop's, which closes it again
 	report, err := json.Marshal(box.Report())
 	if err != nil {
 		return true, fmt.Errorf("sandbox report: %w", err)
 	}
-	return false, l.record(run.RecordSandbox{
+	err = l.record(run.RecordSandbox{
 		Target: l.claim.Target, Epoch: l.claim.Epoch, Host: l.Workspaces.Host, Backend: box.Report().Backend, Cgroup: box.Cgroup(),
-		Upper: box.Upper(), Reattached: state.Sandbox.Epoch != 0, Report: report, DurationUS: time.Since(begin).Microseconds(),
+		Upper: box.Upper(), Reattached: state.Sandbox.Epoch != 0, Report: report, Grade: (*string)(box.Report().Grade), DurationUS: time.Since(begin).Microseconds(),
 	}, "sandbox_recorded")
+	l.recorded = err == nil
+	return false, err
 }
 
 // act runs the tool and says what it came to.
-func (l *loop) act(state run.State, call run.Call, act tool.Act) run.ReturnTool {
+func (l *loop) act(state run.State, call run.Call, act tool.Act) (run.ReturnTool, []sandbox.Hit) {
 	begin := time.Now()
 	limits := tool.Limits{Seconds: state.Limits.ToolSeconds, OutputBytes: state.Limits.OutputBytes}
 	result, err := act(l.orders.work, l.box, limits)
@@ -84,12 +94,17 @@ func (l *loop) act(state run.State, call run.Call, act tool.Act) run.ReturnTool 
 		l.broke = true
 	}
 	if err != nil {
+		hits := result.Hits
 		result = l.stopped(result, err, took)
+		result.Hits = hits
+	}
+	if over := l.box.OverLimit(); over != nil {
+		result.Hits = append(result.Hits, *over)
 	}
 	return run.ReturnTool{
 		Call: call.ID, Outcome: result.Outcome, ExitCode: result.ExitCode, Output: result.Text,
 		OutputBytes: result.Bytes, Truncated: result.Truncated, DurationUS: took.Microseconds(),
-	}
+	}, result.Hits
 }
 
 // stopped is the result of a call that did not come to an end.

@@ -87,10 +87,13 @@ func (l *loop) closeBox() error {
 	if box == nil {
 		return nil
 	}
-	begin := time.Now()
+	begin, usage := time.Now(), box.Usage()
 	if err := box.Close(); err != nil {
 		return fmt.Errorf("close the sandbox of run %s after %s: %w", l.claim.Run, time.Since(begin), err)
 	}
 	l.box = nil
-	return nil
+	if !l.recorded {
+		return nil
+	}
+	return l.record(closing(l.claim, box, usage, time.Since(begin)), "sandbox_closed")
 }

@@ -62,10 +62,11 @@ type loop struct {
 	held   context.Context // ends when nothing may be appended any more
 	orders *Orders
 
-	box   *sandbox.Instance // nil until the first tool call
-	broke bool              // the sandbox was lost: the run is handed back
-	past  []pastTurn
-	knows bool // past is loaded
+	box      *sandbox.Instance // nil until the first tool call
+	recorded bool              // the log knows box
+	broke    bool              // the sandbox was lost: the run is handed back
+	past     []pastTurn
+	knows    bool // past is loaded
 }
 
 // Run carries the run on until it has ended or is handed back, which is nil. An error means that it is left
@@ -152,10 +153,16 @@ func (l *loop) step(state run.State) (over bool, err error) {
 
 // halt says whether something from outside keeps the run from going on here.
 func (l *loop) halt(state run.State) (over bool, err error) {
+	hit, full := l.overLimit()
 	switch why := l.orders.Why(); {
+	case full: // another worker would only fill the disk again
+		return true, l.end(run.Ending{Outcome: run.StatusFailed, Code: run.CodeLimitDisk, Message: hit.String()})
 	case l.broke || why == errDrained:
 		return true, l.release()
 	case why == errOutOfTime || !time.Now().Before(state.Deadline):
+		if err := l.recordWall(state); err != nil {
+			return true, err
+		}
 		return true, l.end(run.Ending{Outcome: run.StatusFailed, Code: run.CodeLimitWall, Message: failure(run.CodeLimitWall, state)})
 	case why == errWiped:
 		return true, l.end(run.Ending{Outcome: run.StatusFailed, Code: run.CodeContentErased})

@@ -39,7 +39,9 @@ func (a *shellArguments) act(ctx context.Context, box *sandbox.Instance, limits 
 	if fault, ok := errors.AsType[*sandbox.ToolError](err); ok {
 		return failed(fmt.Sprintf("error: %s: %s", fault.Code, fault.Message)), nil
 	}
-	return shellResult(exec, seconds, limits.OutputBytes), err
+	result := shellResult(exec, seconds, limits.OutputBytes)
+	result.Hits = exec.Hits
+	return result, err
 }
 
 // shellResult is the code, then what the command wrote to standard output, then to standard error.

@@ -37,6 +37,7 @@ type Result struct {
 	Text      string
 	Bytes     int64 // of the output before truncation
 	Truncated bool
+	Hits      []sandbox.Hit // limits that were reached meanwhile
 }
 
 // Act does one call. An error means that the call did not come to an end: the context's, sandbox.ErrHandLost

@@ -22,7 +22,7 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbi
 
 func (c Config) spec(ctx context.Context, id, space event.ID, state run.State, past []Past) (sandbox.Spec, error) {
 	spec := sandbox.Spec{
-		ID: name(id, state.Epoch), RunDir: filepath.Join(c.Dir, id.String()), Limits: c.Limits, Require: c.Require,
+		ID: name(id, state.Epoch), RunDir: filepath.Join(c.Dir, id.String()), Limits: c.Limits, Grade: c.Grade, Require: c.Require,
 	}
 	spec.Limits.Output = int(state.Limits.OutputBytes)
 	if err := c.own(id, state); err != nil {

@@ -45,7 +45,8 @@ type Config struct {
 	Env          map[string]string // of every program in a sandbox
 	Offline      map[string]string // also, where there is no way out
 	Limits       sandbox.Limits
-	Require      []sandbox.Control // empty: all
+	Grade        sandbox.Grade     // the lowest that is accepted; empty: C, unless Require names controls
+	Require      []sandbox.Control // controls beyond those of the grade
 
 	EgressCeiling egress.Tier        // most that a run may reach; empty: none
 	OnEgress      func(egress.Batch) // what the sandbox asked for outside; may be nil

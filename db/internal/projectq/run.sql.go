@@ -213,6 +213,21 @@ func (q *Queries) RunInsert(ctx context.Context, arg RunInsertParams) error {
 	return err
 }
 
+const runLimitReached = `-- name: RunLimitReached :exec
+UPDATE run SET limits_reached = limits_reached || $1::jsonb, version = $2 WHERE id = $3
+`
+
+type RunLimitReachedParams struct {
+	Hit     json.RawMessage
+	Version int64
+	ID      event.ID
+}
+
+func (q *Queries) RunLimitReached(ctx context.Context, arg RunLimitReachedParams) error {
+	_, err := q.db.Exec(ctx, runLimitReached, arg.Hit, arg.Version, arg.ID)
+	return err
+}
+
 const runModelAnswered = `-- name: RunModelAnswered :exec
 UPDATE run SET steps = steps + 1,
     input_tokens  = CASE WHEN $1::bigint  IS NULL THEN input_tokens  ELSE coalesce(input_tokens, 0)  + $1::bigint  END,
@@ -253,8 +268,23 @@ func (q *Queries) RunRequeued(ctx context.Context, arg RunRequeuedParams) error 
 	return err
 }
 
+const runSandboxClosed = `-- name: RunSandboxClosed :exec
+UPDATE run SET sandbox_usage = $1, version = $2 WHERE id = $3
+`
+
+type RunSandboxClosedParams struct {
+	Usage   json.RawMessage
+	Version int64
+	ID      event.ID
+}
+
+func (q *Queries) RunSandboxClosed(ctx context.Context, arg RunSandboxClosedParams) error {
+	_, err := q.db.Exec(ctx, runSandboxClosed, arg.Usage, arg.Version, arg.ID)
+	return err
+}
+
 const runSandboxPrepared = `-- name: RunSandboxPrepared :exec
-UPDATE run SET state = 'running', sandbox_report = $1, version = $2 WHERE id = $3
+UPDATE run SET state = 'running', sandbox_report = $1, sandbox_usage = NULL, version = $2 WHERE id = $3
 `
 
 type RunSandboxPreparedParams struct {

@@ -41,11 +41,11 @@ func run() error {
 	}
 	spawn := serve.NewSpawner()
 	spawn.CgroupFD = int(plan.Cgroup)
-	installed, err := ns.Enter(&plan, spawn.Do)
+	ready, err := ns.Enter(&plan, spawn.Do)
 	if err != nil {
 		return refuse(out, err)
 	}
-	if err := out.Send(wire.Frame{Kind: wire.KindReady, Payload: wire.Ready{Installed: installed}.Encode()}); err != nil {
+	if err := out.Send(wire.Frame{Kind: wire.KindReady, Payload: ready.Encode()}); err != nil {
 		return err
 	}
 	if err := serve.New(out, spawn).Serve(conn); !errors.Is(err, io.EOF) {

@@ -39,7 +39,7 @@ const (
 	Version    = 1
 	HeaderSize = 16
 	MaxPayload = 1 << 20   // one frame
-	Chunk      = 32 << 10  // what a sender puts into one Data or Body frame
+	Chunk      = 64 << 10  // what a sender puts into one Data or Body frame
 	Window     = 256 << 10 // unacknowledged bytes per stream and direction
 )
 

@@ -195,12 +195,18 @@ func DecodeFail(p []byte) (Fail, error) {
 // Ready ends the set-up: the hand serves from now on.
 type Ready struct {
 	Installed []string // names of the controls that the hand says it installed
+	Failed    []Fail   // Control and Message of those that were optional and failed
 }
 
 // Encode gives the payload.
 func (m Ready) Encode() []byte {
 	var e Encoder
 	e.Strs(m.Installed)
+	e.U64(uint64(len(m.Failed)))
+	for _, f := range m.Failed {
+		e.Str(f.Control)
+		e.Str(f.Message)
+	}
 	return e.B
 }
 
@@ -208,6 +214,9 @@ func (m Ready) Encode() []byte {
 func DecodeReady(p []byte) (Ready, error) {
 	d := NewDecoder(p)
 	m := Ready{Installed: d.Strs()}
+	for n := d.U64(); n > 0 && d.Err() == nil; n-- {
+		m.Failed = append(m.Failed, Fail{Control: d.Str(), Message: d.Str()})
+	}
 	return m, d.End()
 }
 

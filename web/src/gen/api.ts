@@ -434,6 +434,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/spaces/{space}/egress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What agents of a space reach at most */
+        get: operations["space-egress-get"];
+        /**
+         * Say what agents of a space reach at most
+         * @description Owners and admins. Agents without a policy of their own get this one; of the others, what lies outside fails their runs by name. Runs keep what they were queued with.
+         */
+        put: operations["space-egress-set"];
+        post?: never;
+        /**
+         * Take the bound of a space away
+         * @description Owners and admins. Agents without a policy of their own reach nothing then.
+         */
+        delete: operations["space-egress-clear"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/spaces/{space}/events": {
         parameters: {
             query?: never;
@@ -632,6 +657,8 @@ export interface components {
         Agent: {
             /** Format: uuid */
             agent_id: string;
+            /** @description What its runs may reach. Absent: what the space says, else nothing. */
+            egress?: components["schemas"]["Policy"];
             instructions: string | null;
             limits: components["schemas"]["Limits"];
             model: string;
@@ -647,6 +674,8 @@ export interface components {
             tools: string[];
         };
         AgentCreateInBody: {
+            /** @description What its runs may reach, inside of what the space and the workers allow. Absent: what the space says, else nothing. */
+            egress?: components["schemas"]["Policy"];
             /** @description At most 64 KiB. */
             instructions?: string;
             limits?: components["schemas"]["LimitsIn"];
@@ -657,6 +686,9 @@ export interface components {
             tools?: string[];
         };
         AgentReviseInBody: {
+            egress?: components["schemas"]["Policy"];
+            /** @description true: the agent has no egress of its own any more; not beside egress. */
+            egress_from_space?: boolean;
             /**
              * Format: int64
              * @description 409 agent_revised when the agent is at another one.
@@ -689,6 +721,13 @@ export interface components {
             space_id: string;
         };
         Boundary: {
+            /** @description What the sandbox used, as in the event run.sandbox_closed; null until it was closed. */
+            closed: unknown;
+            egress: components["schemas"]["Egress"];
+            /** @description From A to F, by what the worker observed; null until a sandbox was prepared, or unknown. */
+            grade: string | null;
+            /** @description Every bound that was reached, oldest first, as in the event run.limit_reached. */
+            limits: unknown;
             /** @description null until a sandbox was prepared; in it null is unknown. */
             report: unknown;
             /** Format: uuid */
@@ -807,6 +846,42 @@ export interface components {
             diff: string;
             path: string;
             truncated: boolean;
+        };
+        Egress: {
+            /**
+             * Format: int64
+             * @description Requests let through. null: none was recorded; see the report for whether there was a way out.
+             */
+            allowed: number | null;
+            /** @description The newest, of at most 500. */
+            decisions: components["schemas"]["EgressDecision"][];
+            /**
+             * Format: int64
+             * @description Requests that the worker's proxy refused. What the kernel refuses it does not tell, so it is not counted.
+             */
+            refused: number | null;
+        };
+        EgressDecision: {
+            allowed: boolean;
+            /** Format: date-time */
+            at: string;
+            /** Format: int64 */
+            count: number;
+            /** @description As it was asked for. */
+            host: string;
+            /** @description CONNECT for a tunnel, or for a connection that was refused. */
+            method: string;
+            /** @description Without the query. null: not seen. */
+            path: string | null;
+            /**
+             * Format: int64
+             * @description 0: unknown.
+             */
+            port: number;
+            /** @description Of the refusal, as a code; empty when allowed. */
+            reason: string;
+            /** @description Tier and host of the rule that allowed it; empty when refused. */
+            rule: string;
         };
         Events: {
             events: components["schemas"]["Line"][];
@@ -1060,6 +1135,12 @@ export interface components {
             current_password?: string;
             password: string;
         };
+        Policy: {
+            /** @description Of tier list, which has at least one; the others have none. */
+            rules?: components["schemas"]["Rule"][] | null;
+            /** @enum {string} */
+            tier: "none" | "registries" | "list" | "open";
+        };
         Posted: {
             message_id: string;
             run_id: string;
@@ -1085,6 +1166,20 @@ export interface components {
             /** @description Like body.title or query.limit. */
             location: string;
             message: string;
+        };
+        Rule: {
+            /** @description A name in lower case, *.name for all below it, or a public IP address. */
+            host: string;
+            /** @description All but CONNECT and TRACE unless given. */
+            methods?: string[] | null;
+            /** @description /exact or /prefix/*; all unless given. */
+            paths?: string[] | null;
+            /** @description http:// without TLS. */
+            plain?: boolean;
+            /** @description 443 unless given, with plain 80. */
+            ports?: number[] | null;
+            /** @description Pass TLS through: method and path stay unknown. */
+            tunnel?: boolean;
         };
         Run: {
             /** Format: uuid */
@@ -1285,6 +1380,20 @@ export interface components {
             space_id: string;
             /** Format: int64 */
             version: number;
+        };
+        SpaceEgress: {
+            /** @description Absent: agents are bounded by their own policy and the workers' ceiling alone, and reach nothing by default. */
+            egress?: components["schemas"]["Policy"];
+            /** Format: uuid */
+            space_id: string;
+            /**
+             * Format: int64
+             * @description Of the space.
+             */
+            version: number;
+        };
+        SpaceEgressInBody: {
+            egress: components["schemas"]["Policy"];
         };
         Task: {
             /**
@@ -4212,6 +4321,344 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ConversationOpened"];
                 };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "space-egress-get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpaceEgress"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "space-egress-set": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SpaceEgressInBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpaceEgress"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "space-egress-clear": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request */
             400: {

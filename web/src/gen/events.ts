@@ -26,6 +26,9 @@ export interface EventData {
   "run.queued": RunQueued
   "run.started": RunStarted
   "run.sandbox_prepared": RunSandboxPrepared
+  "run.egress_decided": RunEgressDecided
+  "run.limit_reached": RunLimitReached
+  "run.sandbox_closed": RunSandboxClosed
   "run.model_answered": RunModelAnswered
   "run.tool_called": RunToolCalled
   "run.tool_returned": RunToolReturned
@@ -40,6 +43,7 @@ export interface EventData {
   "space.member_added": SpaceMemberAdded
   "space.member_role_changed": SpaceMemberRoleChanged
   "space.member_removed": SpaceMemberRemoved
+  "space.egress_bounded": SpaceEgressBounded
   "space.erased": SpaceErased
   "task.opened": TaskOpened
   "task.attempt_started": TaskAttemptStarted
@@ -106,6 +110,22 @@ export interface AgentLimits {
   output_bytes: number
 }
 
+/** Rule allows requests to a host. */
+export interface EgressRule {
+  host: string
+  ports?: number[]
+  methods?: string[]
+  paths?: string[]
+  tunnel?: boolean
+  plain?: boolean
+}
+
+/** Policy is a tier and, in tier list, its rules. */
+export interface EgressPolicy {
+  tier: string
+  rules?: EgressRule[]
+}
+
 /** Revised says that the agent is as follows from this revision on. */
 export interface AgentRevised {
   revision: number
@@ -114,6 +134,7 @@ export interface AgentRevised {
   instructions: Sealed
   tools: string[]
   limits: AgentLimits
+  egress?: EgressPolicy | null
 }
 
 /** Taken says that an owner holds the value. */
@@ -221,6 +242,8 @@ export interface RunQueued {
   attempt?: number
   retry_of?: string
   continues?: string
+  egress?: EgressPolicy | null
+  space_egress?: EgressPolicy | null
 }
 
 /** Started says that a worker claimed the run under a new epoch. */
@@ -241,6 +264,65 @@ export interface RunSandboxPrepared {
   reattached: boolean
   report: unknown
   grade: string | null
+  duration_us: number
+}
+
+/** EgressDecision is one decision over equal requests. */
+export interface RunEgressDecision {
+  allowed: boolean
+  rule: string
+  reason: string
+  target: Sealed
+  port: number
+  method: string
+  path: Sealed
+  count: number
+}
+
+/** EgressDecided says what the sandbox asked for outside, and what was let through, since the last such event of this epoch. A worker that is lost takes what it had not recorded with it. */
+export interface RunEgressDecided {
+  epoch: number
+  decisions: RunEgressDecision[]
+  allowed: number
+  refused: number
+  unlisted: number
+}
+
+/** LimitReached says that a bound of the sandbox was reached: a call went on without what was refused, or the watchdog ended the sandbox. */
+export interface RunLimitReached {
+  epoch: number
+  call: string | null
+  limit: string
+  count: number
+  allowed: number
+  measured: number | null
+  by: string
+}
+
+/** SandboxUsage counts what a sandbox used; null is unknown, 0 is none. */
+export interface RunSandboxUsage {
+  cpu_us: number | null
+  peak_memory_bytes: number | null
+  memory_kills: number | null
+  forks_denied: number | null
+  disk_bytes: number | null
+  disk_inodes: number | null
+}
+
+/** Unknown is a number that could not be had. */
+export interface RunUnknown {
+  field: string
+  reason: string
+}
+
+/** SandboxClosed says what the sandbox of this epoch used, all processes in it together. A number is null where the kernel does not tell it; unknown says why. */
+export interface RunSandboxClosed {
+  epoch: number
+  host: string
+  usage: RunSandboxUsage
+  unknown: RunUnknown[]
+  over_limit: string | null
+  wall_us: number
   duration_us: number
 }
 
@@ -377,6 +459,11 @@ export interface SpaceMemberRoleChanged {
 /** MemberRemoved says that an account is no member any more. */
 export interface SpaceMemberRemoved {
   account: string
+}
+
+/** EgressBounded says what agents of the space reach at most from now on, and by default. */
+export interface SpaceEgressBounded {
+  egress: EgressPolicy | null
 }
 
 /** Erased says that the space's key is to be destroyed: all its content reads as erased from now on. */
