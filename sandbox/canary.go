@@ -194,7 +194,7 @@ func (c canary) filter() error {
 		return err
 	}
 	if mode != "2" {
-		return fmt.Errorf("Seccomp is %s, expected 2", mode)
+		return fmt.Errorf("the mode of Seccomp is %s, expected 2", mode)
 	}
 	f := &c.prep.report.Filter
 	program, err := c.readFilter()

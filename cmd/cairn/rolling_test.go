@@ -210,7 +210,7 @@ func (c *crowd) comesBack(data string, replica, before int) (after time.Duration
 	return 0
 }
 
-// posting sends messages to both replicas until stop. A connection that is refused was not accepted, and is sent to
+// posting sends messages to both replicas until stop, one after a gap, or without one when the run before has ended. A connection that is refused was not accepted, and is sent to
 // the other replica under the same key; an answer that is not 202 is a failure.
 type posting struct {
 	*crowd
@@ -226,6 +226,9 @@ func (c *crowd) post(gap time.Duration, text func(i int) string) *posting {
 		defer close(p.over)
 		for i := 0; !p.stop.Load(); i++ {
 			p.send(i, text(i))
+			if gap == 0 {
+				p.settle()
+			}
 			time.Sleep(gap) // so that the turns can follow
 		}
 	}()
@@ -266,6 +269,30 @@ func (p *posting) send(i int, text string) {
 		return
 	}
 	p.failures = append(p.failures, fmt.Sprintf("message %d was accepted by nobody", i))
+}
+
+// settle waits until the newest run has ended, asking whichever replica answers.
+func (p *posting) settle() {
+	if len(p.accepted) == 0 {
+		return
+	}
+	path := "/api/v1/runs/" + p.accepted[len(p.accepted)-1]
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		for _, replica := range p.urls {
+			response, err := p.http.Get(replica + path)
+			if err != nil {
+				continue
+			}
+			var run struct {
+				EndedAt *time.Time `json:"ended_at"`
+			}
+			err = json.NewDecoder(response.Body).Decode(&run)
+			response.Body.Close()
+			if err == nil && run.EndedAt != nil {
+				return
+			}
+		}
+	}
 }
 
 // end stops posting, waits for the answers, and tells the viewers which position is the last.
@@ -366,7 +393,7 @@ func TestReplicasUnderFire(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	seats, ended := c.fill(ctx, 2, func(s *seat) { s.cut = rand.New(rand.NewPCG(5, uint64(s.replica))) })
-	p := c.post(2*time.Second, func(int) string { return strings.Repeat("$ echo one more line of a long turn\n", 40) })
+	p := c.post(0, func(int) string { return strings.Repeat("$ echo one more line of a long turn\n", 40) })
 	endListens(t, data)
 	for replica := range 2 {
 		before := c.serverProcess(data, replica)

@@ -31,7 +31,7 @@ func TestReplayIsGreen(t *testing.T) {
 	for _, table := range report.Tables {
 		rows[table.Table] = table.Rows
 	}
-	want := map[string]int64{"account": 4, "agent": 2, "agent_revision": 2, "claim": 6, "conversation": 2, "membership": 2, "message": 8, "run": 14, "run_egress": 6, "space": 2, "task": 2, "tool_call": 12}
+	want := map[string]int64{"account": 4, "agent": 2, "agent_revision": 2, "claim": 6, "conversation": 2, "file": 2, "membership": 2, "message": 8, "run": 14, "run_changes": 6, "run_egress": 6, "space": 2, "task": 2, "tool_call": 12}
 	for table, n := range want {
 		if rows[table] != n {
 			t.Errorf("compared %d rows of %s, want %d", rows[table], table, n)

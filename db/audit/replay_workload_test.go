@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/egress"
 	"cairn/domain/event"
+	"cairn/domain/file"
 	"cairn/domain/run"
 	"cairn/domain/space"
 	"cairn/domain/task"
@@ -52,6 +54,9 @@ func carry(t testing.TB, d *db.DB, team dbtest.Team, conversationID, runID event
 		{Allowed: true, Rule: "list/x.org", Host: say("host"), Port: 443, Method: "GET", Path: &path, Count: 2}, {Reason: "no_rule", Host: say("host"), Port: 443, Method: "CONNECT", Count: 1},
 	}})
 	worker(t, d, run.ReturnTool{Target: target, Epoch: 2, Call: "c2", Outcome: run.OutcomeError, Output: "not made"})
+	worker(t, d, run.RecordLimit{Target: target, Epoch: 2, Limit: "memory", Count: 1, Allowed: 9, By: "kernel"})
+	worker(t, d, run.CloseSandbox{Target: target, Epoch: 2, Usage: run.SandboxUsage{CPUUS: &tokens}, WallUS: 5})
+	worker(t, d, run.RecordChanges{Target: target, Epoch: 2, Totals: run.ChangeTotals{Files: 1, Added: 1}, Items: stored(t, d, team.Space, say("changes"))})
 	if end.Outcome == run.StatusCancelled {
 		dbtest.Must(t, d, team.Actor(), conversation.CancelRun{Conversation: conversationID, Space: team.Space, Run: runID})
 	}
@@ -72,6 +77,29 @@ func assign(t testing.TB, d *db.DB, team dbtest.Team, say func(string) string) {
 	worker(t, d, run.LoseWorker{Target: target, Epoch: 1, Worker: workerName})
 	dbtest.Must(t, d, team.Actor(), task.CancelRun{Task: opened.Task, Space: team.Space, Run: target.Run})
 	dbtest.Must(t, d, team.Actor(), task.Retry{Task: opened.Task, Space: team.Space, Agent: team.Agent, Run: dbtest.NewID(), Of: target.Run})
+}
+
+// stored is content in the blob store.
+func stored(t testing.TB, d *db.DB, space event.ID, text string) *event.Content {
+	t.Helper()
+	s, err := d.StoreContent(t.Context(), space, strings.NewReader(text), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &s.Content
+}
+
+// keep stores two files and removes one.
+func keep(t testing.TB, d *db.DB, team dbtest.Team, say func(string) string) {
+	t.Helper()
+	var uploads []file.Upload
+	for _, name := range []string{say("kept"), say("removed")} {
+		uploads = append(uploads, file.Upload{
+			Path: name, MAC: d.Keys().ClaimMAC("file", name), Digest: strings.Repeat("a", 64), Content: *stored(t, d, team.Space, say("content")), MediaType: "text/plain",
+		})
+	}
+	dbtest.Must(t, d, team.Actor(), file.Store{Space: team.Space, Files: uploads})
+	dbtest.Must(t, d, team.Actor(), file.Remove{Space: team.Space, File: file.Stream(team.Space, uploads[1].MAC).ID})
 }
 
 func plainly(what string) string { return what }
@@ -96,6 +124,7 @@ func busyTeam(t testing.TB, d *db.DB, say func(string) string) (dbtest.Team, eve
 	carry(t, d, team, id, runs[1], say, run.Ending{Outcome: run.StatusFailed, Code: "broken", Message: say("failure")})
 	carry(t, d, team, id, runs[2], say, run.Ending{Outcome: run.StatusCancelled})
 	assign(t, d, team, say)
+	keep(t, d, team, say)
 	dbtest.Must(t, d, team.Actor(), space.RemoveMember{Space: team.Space, Account: guest})
 	return team, id
 }

@@ -56,6 +56,8 @@ var grants = map[string][2]string{
 	"view.message":            {"rawd", "rawd"},
 	"view.run":                {"rawd", "rawd"},
 	"view.space":              {"rawd", "rawd"},
+	"view.file":               {"rawd", "rawd"},
+	"view.run_changes":        {"rawd", "rawd"},
 	"view.run_egress":         {"rawd", "rawd"},
 	"view.task":               {"rawd", "rawd"},
 	"view.tool_call":          {"rawd", "rawd"},
