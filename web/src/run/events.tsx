@@ -1,6 +1,6 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { useVirtualizer } from "@tanstack/react-virtual"
-import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
+import { type KeyboardEvent, memo, useCallback, useEffect, useMemo, useRef, useState } from "react"
 import { useTranslation } from "react-i18next"
 import { useFormat } from "../i18n/format"
 import type { LogEvent } from "../live/frame"
@@ -65,7 +65,8 @@ function List({ events, start, live }: { events: readonly LogEvent[]; start: Log
     gone.current = position
     list.scrollToIndex(at, { align: "center" })
   }, [at, position, list])
-  const toggle = (one: number) => void navigate({ search: (s) => ({ ...s, event: event === String(one) ? undefined : String(one) }), replace: true })
+  const toggle = useCallback((one: number) => void navigate({ search: (s) => ({ ...s, event: s.event === String(one) ? undefined : String(one) }), replace: true }), [navigate])
+  const actor = useActor()
   const keys = (e: KeyboardEvent<HTMLElement>) => {
     const target = e.target as HTMLElement
     if (e.ctrlKey || e.metaKey || e.altKey || target.closest("pre")) return
@@ -77,7 +78,9 @@ function List({ events, start, live }: { events: readonly LogEvent[]; start: Log
     const to = Number.isNaN(from) ? (list.getVirtualItems().find((i) => i.start >= (list.scrollOffset ?? 0))?.index ?? 0) : from + by
     if (to < 0 || to >= events.length) return
     list.scrollToIndex(to, { align: "auto" })
-    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-index="${to}"] [data-row]`)?.focus({ preventScroll: true }))
+    const focus = () => scroller.current?.querySelector<HTMLElement>(`[data-index="${to}"] [data-row]`)?.focus({ preventScroll: true })
+    focus()
+    requestAnimationFrame(focus) // one that was far away is in the page only then
   }
   return (
     <div className="relative min-h-0 flex-1 border-t">
@@ -96,7 +99,7 @@ function List({ events, start, live }: { events: readonly LogEvent[]; start: Log
                 className={`absolute top-0 left-0 w-full border-b border-l-2 ${e.position === position ? "border-l-accent bg-accent-soft" : "border-l-transparent"}`}
                 style={{ transform: `translateY(${item.start}px)` }}
               >
-                <Row event={e} since={Date.parse(e.at) - Date.parse(start.at)} open={event === String(e.position)} marked={e.position === position} onToggle={toggle} />
+                <Row event={e} actor={actor(e.actor)} since={Date.parse(e.at) - Date.parse(start.at)} open={event === String(e.position)} marked={e.position === position} onToggle={toggle} />
               </li>
             )
           })}
@@ -131,12 +134,12 @@ function useFollowing(list: { isAtEnd: (near: number) => boolean; scrollToEnd: (
   return count - seen
 }
 
-type RowProps = { event: LogEvent; since: number; open: boolean; marked: boolean; onToggle: (position: number) => void }
+type RowProps = { event: LogEvent; actor: string; since: number; open: boolean; marked: boolean; onToggle: (position: number) => void }
 
-function Row({ event: e, since, open, marked, onToggle }: RowProps) {
+/** Drawn again only when something of it changed: while one scrolls, most rows stay. */
+const Row = memo(function Row({ event: e, actor, since, open, marked, onToggle }: RowProps) {
   const { t } = useTranslation()
   const format = useFormat()
-  const actor = useActor()
   return (
     <>
       <button
@@ -154,14 +157,14 @@ function Row({ event: e, since, open, marked, onToggle }: RowProps) {
           +{format.duration(since)}
         </span>
         <code className="truncate font-mono text-xs">{e.kind}</code>
-        <span className="hidden truncate text-xs text-muted sm:inline">{actor(e.actor)}</span>
+        <span className="hidden truncate text-xs text-muted sm:inline">{actor}</span>
         <Icon name={open ? "down" : "right"} className="text-muted" />
       </button>
       {open && (
         <div className="flex flex-col gap-2 px-4 pb-3 sm:px-6">
           <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-muted">
             <time dateTime={e.at}>{e.at}</time>
-            <span>{actor(e.actor)}</span>
+            <span>{actor}</span>
             <Copy text={JSON.stringify(e, null, 2)} label={t("run.event.copy")} />
             <Copy text={linkTo(e.position)} label={t("run.event.link")} />
           </div>
@@ -172,6 +175,6 @@ function Row({ event: e, since, open, marked, onToggle }: RowProps) {
       )}
     </>
   )
-}
+})
 
 const linkTo = (position: number) => `${location.origin}${location.pathname}?tab=events&position=${position}&event=${position}`
