@@ -63,7 +63,8 @@ function Review({ first, pages, run }: { first: Changes; pages: Pages; run: stri
     const next = found[at < 0 ? 0 : at + by]
     if (next) select(next.path)
   }
-  useKeys({ j: () => step(1), k: () => step(-1), Escape: () => select(undefined), Enter: () => document.getElementById("diff")?.focus() })
+  useSteps(step)
+  useKeys({ Escape: () => select(undefined) })
   return (
     <>
       <Totals first={first} />
@@ -90,6 +91,22 @@ function Review({ first, pages, run }: { first: Changes; pages: Pages; run: stri
       </div>
     </>
   )
+}
+
+/** j and k choose the next file wherever the focus is: before the frame, which would only move the focus. */
+function useSteps(step: (by: 1 | -1) => void) {
+  const now = useRef(step)
+  now.current = step
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      if ((e.key !== "j" && e.key !== "k") || e.ctrlKey || e.metaKey || e.altKey) return
+      if ((e.target as HTMLElement | null)?.closest?.("input, textarea, select, dialog, [role=menu]")) return
+      e.preventDefault()
+      now.current(e.key === "j" ? 1 : -1)
+    }
+    addEventListener("keydown", press, true)
+    return () => removeEventListener("keydown", press, true)
+  }, [])
 }
 
 function Totals({ first }: { first: Changes }) {
@@ -139,7 +156,7 @@ function List({ items, selected, onSelect }: { items: Change[]; selected: string
                 data-row
                 aria-current={c.path === selected || undefined}
                 title={c.path}
-                onClick={() => onSelect(c.path)}
+                onClick={() => (c.path === selected ? document.getElementById("diff")?.focus() : onSelect(c.path))}
                 className={`flex h-full w-full items-center gap-2.5 border-l-2 px-4 text-left text-sm hover:bg-hover focus-visible:-outline-offset-2 sm:pl-5.5 md:pr-3 ${c.path === selected ? "border-accent bg-accent-soft" : "border-transparent"}`}
               >
                 <span aria-hidden="true" className={`w-3 shrink-0 font-mono text-xs font-semibold ${colour[c.change]}`}>
