@@ -46,7 +46,7 @@ export function rowsOf(state: ThreadState, pending: readonly Pending[]): Row[] {
 
 const made = new WeakMap<Run, { words: Words | null; rows: Row[] }>()
 
-function rowsOfRun(run: Run, words: Words | null): Row[] {
+export function rowsOfRun(run: Run, words: Words | null): Row[] {
   const known = made.get(run)
   if (known && known.words === words) return known.rows
   const rows: Row[] = []

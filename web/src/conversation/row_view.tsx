@@ -50,7 +50,7 @@ function Erased() {
 }
 
 /** What a person wrote. */
-function Said({ text, at, waiting }: { text: Text; at: string; waiting: boolean }) {
+export function Said({ text, at, waiting }: { text: Text; at: string; waiting: boolean }) {
   const { t } = useTranslation()
   const format = useFormat()
   return (
@@ -90,7 +90,7 @@ function PendingRow({ row, outbox }: { row: Extract<Row, { type: "pending" }>; o
 }
 
 /** What the model said, or is saying. */
-function Answer({ text, still, broken }: { text: Text; still: boolean; broken: boolean }) {
+export function Answer({ text, still, broken }: { text: Text; still: boolean; broken: boolean }) {
   const { t } = useTranslation()
   if (isErased(text)) return <Erased />
   if (!text) return null
@@ -104,7 +104,7 @@ function Answer({ text, still, broken }: { text: Text; still: boolean; broken: b
   )
 }
 
-function Failure({ code, message }: { code: string; message: Text }) {
+export function Failure({ code, message }: { code: string; message: Text }) {
   const { t } = useTranslation()
   return (
     <div className="my-1 max-w-prose rounded-md border border-bad bg-bad-soft p-3 text-sm">
