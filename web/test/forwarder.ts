@@ -49,7 +49,7 @@ export class Forwarder {
     near.on("data", (data) => {
       if (left === Infinity && this.cutsLeft > 0 && /^upgrade: websocket/im.test(data.toString("latin1"))) {
         this.cutsLeft--
-        left = 1000 + Math.floor(this.#random() * 12_000)
+        left = 1000 + Math.floor(this.#random() * 5_000)
       }
       far.write(data)
     })
