@@ -41,7 +41,7 @@ hand: ## Build the small static program that serves tools inside sandboxes
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(HAND) ./sandbox/hand/cmd
 
 test: build ## Run all tests (under ten minutes)
-	@status=0; $(GO) test -timeout 9m $(TEST_FLAGS) ./... || status=$$?; $(STOP_TEST) || status=1; \
+	@status=0; $(GO) test -timeout 15m $(TEST_FLAGS) ./... || status=$$?; $(STOP_TEST) || status=1; \
 	$(NPM) run -s test || status=$$?; $(NPM) run -s test:browser || status=$$?; exit $$status
 
 check: lint web ## Lint, and see that generated code is up to date and the Portal within its size

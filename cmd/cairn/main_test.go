@@ -86,7 +86,7 @@ func command(ctx context.Context, args ...string) *exec.Cmd {
 // cairn runs a command line to its end.
 func cairn(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	c := command(ctx, args...)
 	var stdout, stderr bytes.Buffer

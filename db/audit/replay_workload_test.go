@@ -56,7 +56,7 @@ func carry(t testing.TB, d *db.DB, team dbtest.Team, conversationID, runID event
 	worker(t, d, run.ReturnTool{Target: target, Epoch: 2, Call: "c2", Outcome: run.OutcomeError, Output: "not made"})
 	worker(t, d, run.RecordLimit{Target: target, Epoch: 2, Limit: "memory", Count: 1, Allowed: 9, By: "kernel"})
 	worker(t, d, run.CloseSandbox{Target: target, Epoch: 2, Usage: run.SandboxUsage{CPUUS: &tokens}, WallUS: 5})
-	worker(t, d, run.RecordChanges{Target: target, Epoch: 2, Totals: run.ChangeTotals{Files: 1, Added: 1}, Items: stored(t, d, team.Space, say("changes"))})
+	worker(t, d, run.RecordChanges{Target: target, Epoch: 2, Totals: run.ChangeTotals{Files: 1, Added: 1}, Items: stored(t, d, team.Space, "a list of changes")})
 	if end.Outcome == run.StatusCancelled {
 		dbtest.Must(t, d, team.Actor(), conversation.CancelRun{Conversation: conversationID, Space: team.Space, Run: runID})
 	}
@@ -79,7 +79,7 @@ func assign(t testing.TB, d *db.DB, team dbtest.Team, say func(string) string) {
 	dbtest.Must(t, d, team.Actor(), task.Retry{Task: opened.Task, Space: team.Space, Agent: team.Agent, Run: dbtest.NewID(), Of: target.Run})
 }
 
-// stored is content in the blob store.
+// stored is content in the blob store, which holds it encrypted.
 func stored(t testing.TB, d *db.DB, space event.ID, text string) *event.Content {
 	t.Helper()
 	s, err := d.StoreContent(t.Context(), space, strings.NewReader(text), 1000)
@@ -95,7 +95,7 @@ func keep(t testing.TB, d *db.DB, team dbtest.Team, say func(string) string) {
 	var uploads []file.Upload
 	for _, name := range []string{say("kept"), say("removed")} {
 		uploads = append(uploads, file.Upload{
-			Path: name, MAC: d.Keys().ClaimMAC("file", name), Digest: strings.Repeat("a", 64), Content: *stored(t, d, team.Space, say("content")), MediaType: "text/plain",
+			Path: name, MAC: d.Keys().ClaimMAC("file", name), Digest: strings.Repeat("a", 64), Content: *stored(t, d, team.Space, "what is in a file"), MediaType: "text/plain",
 		})
 	}
 	dbtest.Must(t, d, team.Actor(), file.Store{Space: team.Space, Files: uploads})

@@ -51,6 +51,8 @@ describe.skipIf(!server)("the first day", () => {
       await places.getByRole("link", { name: t("shell.place.conversations") }).click()
       await page.getByRole("button", { name: t("conversation.list.create") }).click()
       const dialog = page.getByRole("dialog", { name: t("conversation.list.create") })
+      const agent = dialog.getByLabel(t("agent.one")).locator("option", { hasText: "local" })
+      await dialog.getByLabel(t("agent.one")).selectOption((await agent.getAttribute("value"))!)
       const option = dialog.getByLabel(t("file.source.label")).locator("option", { hasText: name })
       await option.waitFor({ state: "attached" })
       await dialog.getByLabel(t("file.source.label")).selectOption((await option.getAttribute("value"))!)

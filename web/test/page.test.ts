@@ -15,7 +15,7 @@ async function build(): Promise<World> {
   const { items: spaces } = await ask<{ items: { space_id: string; slug: string }[] }>(page, "GET", "/spaces")
   const { space_id, slug } = spaces[0]!
   const { agent_id } = await ask<{ agent_id: string }>(page, "POST", `/spaces/${space_id}/agents`, { name: "Reviewer with a name that is rather long", model: "demo", instructions: "Read first.\nThen say what is wrong.\nBe short." })
-  await ask(page, "PATCH", `/agents/${agent_id}`, { instructions: "Read first.\nSay what is wrong, and where.\nBe short.", tools: ["read", "grep"], limits: { model_calls: 20 } })
+  await ask(page, "PATCH", `/agents/${agent_id}`, { instructions: "Read first.\nSay what is wrong, and where.\nBe short.", tools: ["shell", "write", "read", "grep"], limits: { model_calls: 20 } })
   const { conversation_id } = await ask<{ conversation_id: string }>(page, "POST", `/spaces/${space_id}/conversations`, { agent_id, title: "Find out why the nightly build fails on machines with two cores" })
   const task = await ask<{ task_id: string; run_id: string }>(page, "POST", `/spaces/${space_id}/tasks`, { agent_id, title: "Tidy the changelog", prompt: "$ uname -s\nwrite NOTE.md: tidy" })
   const upload = await page.request.post(`/api/v1/spaces/${space_id}/files`, { multipart: { file: { name: "docs/guide/start.md", mimeType: "text/markdown", buffer: Buffer.from("# Start\n") } } })
@@ -86,7 +86,7 @@ describe.skipIf(!server)("every page", () => {
     await page.keyboard.press("Enter")
     await page.waitForURL(`**/tasks/${world.task}`)
     await page.keyboard.press("Control+k")
-    await page.getByRole("combobox").fill("nightly")
+    await page.locator("dialog[open]").getByRole("combobox").fill("nightly")
     await page.getByRole("option", { name: /nightly build/ }).waitFor()
     await accessible(page, "palette with what the server found")
     await shoot(page, "palette")

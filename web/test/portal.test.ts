@@ -59,7 +59,7 @@ describe.skipIf(!server)("the Portal", () => {
     await accessible(page, "help")
     await page.keyboard.press("Escape")
     await page.keyboard.press("Control+k")
-    await page.getByRole("combobox").fill("文件")
+    await page.locator("dialog[open]").getByRole("combobox").fill("文件")
     await accessible(page, "palette")
     await page.keyboard.press("Enter")
     await page.getByRole("heading", { name: "文件" }).waitFor()

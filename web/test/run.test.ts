@@ -84,7 +84,7 @@ describe.skipIf(!server)("the page of a run", () => {
     await row.locator("pre").waitFor({ state: "detached" })
     await page.keyboard.press("k")
     await page.keyboard.press("Enter")
-    await page.waitForURL(new RegExp(`event=${world.events.at(-3)!.position}`))
+    await page.waitForURL(new RegExp(`event=(%22)?${world.events.at(-3)!.position}`))
     await page.getByRole("tab", { name: t("run.tab.events") }).focus()
     await page.keyboard.press("ArrowLeft")
     await page.getByRole("table", { name: t("run.boundary.controls") }).waitFor()
