@@ -29,6 +29,7 @@ var rooms = map[string][]string{
 	"db/dbtest/container":     {},
 	"server":                  {"domain", "db", "server", "web"},
 	"server/portal":           {},
+	"server/proxy":            {},
 	"web":                     {},
 	"worker":                  {"domain", "db", "worker", "sandbox"},
 	"worker/agent":            {"domain"},

@@ -26,6 +26,7 @@ import (
 	"cairn/server/live"
 	"cairn/server/metrics"
 	"cairn/server/portal"
+	"cairn/server/proxy"
 	"cairn/web"
 )
 
@@ -38,7 +39,8 @@ type Options struct {
 	Models    []gateway.Model
 	Roots     []string // names of folders that runs may start from, as the workers offer them
 	DemoPause time.Duration
-	Limits    auth.Limits // zero: the standard ones
+	Limits    auth.Limits   // zero: the standard ones
+	Proxies   proxy.Trusted // whose X-Forwarded-For and X-Forwarded-Proto are believed
 	Version   string
 	Log       *slog.Logger
 	// DenialMinute is how often refusals are counted together; zero: a minute.
@@ -77,7 +79,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.http = newHTTP(handler, o.Log)
+	s.http = newHTTP(o.Proxies.Handler(handler), o.Log)
 	return s, nil
 }
 

@@ -47,6 +47,9 @@ func (g *globals) startFamily(ctx context.Context, in *installation, f *upFlags,
 			name, _, _ := strings.Cut(root, "=")
 			args = append(args, "--root", name)
 		}
+		for _, network := range f.proxies {
+			args = append(args, "--trusted-proxy", network)
+		}
 		name := "server"
 		if len(addresses) > 1 {
 			name = fmt.Sprintf("server %d", i)

@@ -17,6 +17,7 @@ import (
 	"cairn/db/audit"
 	"cairn/server"
 	"cairn/server/gateway"
+	"cairn/server/proxy"
 )
 
 type serverFlags struct {
@@ -24,6 +25,7 @@ type serverFlags struct {
 	models  string
 	metrics string // of 'cairn server' alone
 	offered []string
+	proxies []string
 }
 
 func serverCommand(g *globals) *cobra.Command {
@@ -50,6 +52,7 @@ func serverCommand(g *globals) *cobra.Command {
 
 func (f *serverFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "`ADDRESS` to answer on")
+	c.Flags().StringArrayVar(&f.proxies, "trusted-proxy", nil, "believe X-Forwarded-For and X-Forwarded-Proto of proxies in the network `CIDR` (repeatable); default: of nobody")
 	c.Flags().StringVar(&f.models, "models", "", "models `FILE`; default: models.json in the data folder, if there is one")
 }
 
@@ -73,7 +76,11 @@ func (g *globals) serve(ctx context.Context, f *serverFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	o := server.Options{DB: d, Models: models, Roots: roots, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log}
+	proxies, err := proxy.Parse(f.proxies)
+	if err != nil {
+		return usage(fmt.Errorf("--trusted-proxy: %w", err))
+	}
+	o := server.Options{DB: d, Models: models, Roots: roots, Proxies: proxies, DemoPause: gateway.DefaultDemoPause, Version: version, Log: log}
 	if f.metrics != "" {
 		if o.Metrics, err = net.Listen("tcp", f.metrics); err != nil {
 			return usage(fmt.Errorf("--metrics-listen: %w", err))

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"cairn/server/proxy"
 )
 
 type upFlags struct {
@@ -61,6 +63,9 @@ func (g *globals) up(ctx context.Context, interrupted func(), f *upFlags) error 
 	}
 	if _, err := parseRoots(f.roots); err != nil {
 		return usage(err)
+	}
+	if _, err := proxy.Parse(f.proxies); err != nil {
+		return usage(fmt.Errorf("--trusted-proxy: %w", err))
 	}
 	in, err := g.openInstallation(ctx, true)
 	if err != nil {

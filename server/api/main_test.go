@@ -21,6 +21,7 @@ import (
 	"cairn/server"
 	"cairn/server/api"
 	"cairn/server/auth"
+	"cairn/server/proxy"
 )
 
 // open limits do not get into the way of tests that are about something else.
@@ -55,10 +56,16 @@ func (l *logged) String() string {
 
 func newWorld(t *testing.T, limits auth.Limits) *world {
 	t.Helper()
+	return newWorldBehind(t, limits, nil)
+}
+
+// newWorldBehind is one whose server believes these proxies.
+func newWorldBehind(t *testing.T, limits auth.Limits, proxies proxy.Trusted) *world {
+	t.Helper()
 	base := dbtest.New(t)
 	d := base.Open(t, dbtest.Server)
 	w := &world{database: base, db: d, team: dbtest.NewTeam(t, d, "demo"), logged: &logged{}}
-	s, err := server.New(t.Context(), server.Options{DB: d, Limits: limits, Version: "test", Log: slog.New(slog.NewTextHandler(w.logged, nil))})
+	s, err := server.New(t.Context(), server.Options{DB: d, Limits: limits, Proxies: proxies, Version: "test", Log: slog.New(slog.NewTextHandler(w.logged, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

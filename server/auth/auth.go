@@ -56,7 +56,7 @@ func New(d *db.DB, l Limits) *Auth {
 // Attempt is one try to sign in. Exactly one of Code and Password is given.
 type Attempt struct {
 	Email, Code, Password string
-	Address               string // of the caller, as net/http gives it
+	Address               string // of the caller, as server/proxy leaves it in RemoteAddr
 	Client                string // User-Agent
 }
 

@@ -16,7 +16,7 @@ const (
 const cookieLife = 400 * 24 * 60 * 60
 
 // plainLoopback reports whether a request came over plain HTTP from this machine, for a name of this machine.
-// Behind a proxy that ends TLS on the same machine the name is another one.
+// Behind a proxy that ends TLS on the same machine the name is another one, or server/proxy has set TLS.
 func plainLoopback(r *http.Request) bool {
 	if r.TLS != nil {
 		return false

@@ -80,7 +80,7 @@ func credential(r *http.Request, token string) *http.Request {
 	} else if cookies := r.Header.Values("Cookie"); len(cookies) > 0 {
 		header["Cookie"] = cookies
 	}
-	return &http.Request{Method: http.MethodGet, URL: r.URL, Host: r.Host, RemoteAddr: r.RemoteAddr, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	return &http.Request{Method: http.MethodGet, URL: r.URL, Host: r.Host, RemoteAddr: r.RemoteAddr, TLS: r.TLS, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 }
 
 // who asks the Authenticator; ok is false when the credential counts for nothing.
