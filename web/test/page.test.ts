@@ -33,7 +33,7 @@ const pages = (w: World): [name: string, path: string, there: (page: Page) => Pr
   ["tasks", `/s/${w.space}/tasks`, (p) => p.getByText("Tidy the changelog").waitFor()],
   ["tasks-none", `/s/${w.space}/tasks?state=failed&q=nothing`, (p) => p.getByRole("searchbox").waitFor()],
   ["task-new", `/s/${w.space}/tasks?new=true`, (p) => p.locator("dialog[open] textarea").waitFor()],
-  ["task", `/s/${w.space}/tasks/${w.task}`, (p) => p.getByText("write NOTE.md").waitFor()],
+  ["task", `/s/${w.space}/tasks/${w.task}`, (p) => p.getByText("write NOTE.md").first().waitFor()],
   ["run", `/runs/${w.run}`, (p) => p.getByText("uname -s").first().waitFor()],
   ["run-timeline", `/runs/${w.run}?tab=timeline`, (p) => p.getByRole("row").nth(5).waitFor()],
   ["run-changes", `/runs/${w.run}?tab=changes&path=NOTE.md`, (p) => p.locator("#diff").getByText("tidy").waitFor()],
