@@ -14,7 +14,7 @@ PORTAL := $(shell find web/src web/public web/build -type f ! -name '*.test.ts*'
 
 NODE_MODULES := web/node_modules/.ready
 
-.PHONY: help run build web hand test check gen lint bench torture drill drill-upgrade clean
+.PHONY: help run build web hand test check gen lint live bench torture drill drill-upgrade clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -63,11 +63,14 @@ lint: ## Format, vet, staticcheck
 	@$(GO) vet ./...
 	@$(TOOL) staticcheck ./...
 
+live: build ## The Portal over a line that breaks, in Chromium, while replicas die (minutes)
+	@$(NPM) run -s test:live
+
 bench: build ## Measure against the floors, as ratios in one run
 	@./bin/cairn bench
 
 torture: build ## Positions under fire: CAIRN_TORTURE_SECONDS=60 CAIRN_TORTURE_SEED=1
-	@status=0; CAIRN_TORTURE_SECONDS=$${CAIRN_TORTURE_SECONDS:-60} $(GO) test -count=1 -timeout 20m -v -run TestPositionsUnderFire ./db/torture || status=$$?; $(STOP_TEST) || status=1; exit $$status
+	@status=0; CAIRN_TORTURE_SECONDS=$${CAIRN_TORTURE_SECONDS:-60} $(GO) test -count=1 -timeout 20m -v -run 'TestPositionsUnderFire|TestReplicasUnderFire' ./db/torture ./cmd/cairn || status=$$?; $(STOP_TEST) || status=1; exit $$status
 
 drill: build ## Back up under load, lose everything, restore, and see that all holds
 	@docs/operations/drill.sh restore

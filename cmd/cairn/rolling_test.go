@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -389,6 +390,9 @@ func TestRollingRestart(t *testing.T) {
 // TestReplicasUnderFire kills both replicas in turn, ends their LISTEN connections, stops one for 5 s, and cuts
 // sockets at random; two viewers on different replicas see a long conversation whole.
 func TestReplicasUnderFire(t *testing.T) {
+	if os.Getenv("CAIRN_TORTURE_SECONDS") == "" {
+		t.Skip("takes minutes: a part of 'make torture'")
+	}
 	data, u, c := twoReplicas(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
