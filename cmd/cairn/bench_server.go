@@ -21,6 +21,7 @@ import (
 	"cairn/domain/conversation"
 	"cairn/domain/event"
 	"cairn/domain/run"
+	"cairn/sandbox"
 )
 
 // serverGroup names the measurements of REST and the live sockets.
@@ -74,7 +75,7 @@ func (g *globals) benchServer(ctx context.Context, rounds int, length time.Durat
 	if err != nil {
 		return nil, err
 	}
-	family := own.startFamily(ctx, in, &upFlags{workerFlags: workerFlags{slots: 2}}, []string{address})
+	family := own.startFamily(ctx, in, &upFlags{workerFlags: workerFlags{slots: 2, grade: string(sandbox.GradeC)}}, []string{address})
 	defer func() {
 		family.end()
 		if stopped := family.stop(own); err == nil {
@@ -202,7 +203,7 @@ func answered(step int64) event.Event {
 	}
 }
 
-// viewer is one live socket on a conversation.
+// benchViewer is one live socket on a conversation.
 type benchViewer struct {
 	conn   *websocket.Conn
 	mu     sync.Mutex
