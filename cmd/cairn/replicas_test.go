@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -177,27 +176,11 @@ func (v *viewer) take(ctx context.Context, conn *websocket.Conn, f frame) error 
 }
 
 func TestReplicasServeOneLog(t *testing.T) {
-	data, address := installationDir(t), twoPorts(t)
-	u := upOn(t, data, address, "--replicas", "2")
-	host, port, _ := strings.Cut(address, ":")
-	number, _ := strconv.Atoi(port)
-	m := memberOf(t, data, []string{"http://" + address, fmt.Sprintf("http://%s:%d", host, number+1)})
-	var spaces, agents struct {
-		Items []struct {
-			Space string `json:"space_id"`
-			Agent string `json:"agent_id"`
-		}
-	}
-	m.call(0, "GET", "/spaces", nil, &spaces)
-	m.call(1, "GET", "/spaces/"+spaces.Items[0].Space+"/agents", nil, &agents)
-	var opened struct {
-		Conversation string `json:"conversation_id"`
-	}
-	m.call(1, "POST", "/spaces/"+spaces.Items[0].Space+"/conversations", map[string]string{"agent_id": agents.Items[0].Agent, "title": "Two replicas"}, &opened)
+	data, u, c := twoReplicas(t)
 	post := func(replica int, text string) {
-		m.call(replica, "POST", "/conversations/"+opened.Conversation+"/messages", map[string]string{"text": text}, nil)
+		c.call(replica, "POST", "/conversations/"+c.topic+"/messages", map[string]string{"text": text}, nil)
 	}
-	viewers := []*viewer{{member: m, topic: opened.Conversation}, {member: m, topic: opened.Conversation}}
+	viewers := []*viewer{{member: c.member, topic: c.topic}, {member: c.member, topic: c.topic}}
 	watched := make(chan error, 2)
 	for i, v := range viewers {
 		go func() { watched <- v.watch(i, 1) }()
@@ -209,15 +192,7 @@ func TestReplicasServeOneLog(t *testing.T) {
 		}
 	}
 	// One replica is killed while the second turn goes on; its viewer comes back as soon as it can, to either.
-	killed := 0
-	for _, pid := range processesOf(data) {
-		if strings.Contains(commandLine(pid), "--listen "+host+":"+strconv.Itoa(number+1)) {
-			killed = pid
-		}
-	}
-	if killed == 0 {
-		t.Fatal("the second replica has no process of its own")
-	}
+	killed := c.serverProcess(data, 1)
 	post(0, "$ sleep 1\n$ echo second")
 	syscall.Kill(killed, syscall.SIGKILL)
 	deadline := time.Now().Add(30 * time.Second)

@@ -32,14 +32,13 @@ type crowd struct {
 	hints  chan int64   // retry_ms of each draining close
 }
 
-// seat is one viewer.
+// seat is one viewer of the crowd.
 type seat struct {
-	*crowd
-	replica   int
-	positions []int64
-	hello     frame
-	lives     int // sockets it had
-	cut       *rand.Rand
+	viewer
+	crowd   *crowd
+	replica int
+	lives   int // sockets it had
+	cut     *rand.Rand
 }
 
 // sit watches from a replica on, until the last position was seen.
@@ -54,7 +53,7 @@ func (s *seat) sit(ctx context.Context) error {
 		}
 		pause := time.Duration(50+rand.IntN(100<<min(failures, 4))) * time.Millisecond
 		if hint, told := retryOf(err); told {
-			s.hints <- hint
+			s.crowd.hints <- hint
 			pause = time.Duration(hint) * time.Millisecond
 		} else if websocket.CloseStatus(err) == -1 {
 			failures++
@@ -85,7 +84,7 @@ func retryOf(err error) (hint int64, told bool) {
 func (s *seat) watch(ctx context.Context) (done bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, s.urls[s.replica]+"/api/v1/live", &websocket.DialOptions{HTTPHeader: s.header})
+	conn, _, err := websocket.Dial(ctx, s.urls[s.replica]+"/api/v1/live", &websocket.DialOptions{HTTPHeader: s.crowd.header})
 	if err != nil {
 		return false, err
 	}
@@ -112,29 +111,10 @@ func (s *seat) watch(ctx context.Context) (done bool, err error) {
 				return false, err
 			}
 		}
-		if last := s.until.Load(); last > 0 && len(s.positions) > 0 && s.positions[len(s.positions)-1] >= last {
+		if last := s.crowd.until.Load(); last > 0 && len(s.positions) > 0 && s.positions[len(s.positions)-1] >= last {
 			return true, nil
 		}
 	}
-}
-
-func (s *seat) take(ctx context.Context, conn *websocket.Conn, f frame) error {
-	switch f.Type {
-	case "hello":
-		s.hello = f
-		order := map[string]any{"type": "subscribe", "topic": s.topic, "after": 0}
-		if n := len(s.positions); n > 0 {
-			order["after"], order["log_id"], order["incarnation"] = s.positions[n-1], f.LogID, f.Incarnation
-		}
-		text, err := json.Marshal(order)
-		if err != nil {
-			return err
-		}
-		return conn.Write(ctx, websocket.MessageText, text)
-	case "event":
-		s.positions = append(s.positions, f.Position)
-	}
-	return nil
 }
 
 // fill makes viewers, half of them on each replica.
@@ -149,7 +129,7 @@ func (c *crowd) fill(ctx context.Context, n int, change func(*seat)) (seats []*s
 	}
 	ended = make(chan error, n)
 	for i := range n {
-		s := &seat{crowd: c, replica: i % 2}
+		s := &seat{viewer: viewer{member: c.member, topic: c.topic}, crowd: c, replica: i % 2}
 		change(s)
 		seats = append(seats, s)
 		go func() { ended <- s.sit(ctx) }()
@@ -182,14 +162,23 @@ func twoReplicas(t *testing.T) (data string, u *tree, c *crowd) {
 	return data, u, c
 }
 
-// serverProcess is the process of a replica.
+// serverProcess is the process of a replica, which must have one.
 func (c *crowd) serverProcess(data string, replica int) int {
+	c.t.Helper()
+	pid := c.findServer(data, replica)
+	if pid == 0 {
+		c.t.Fatalf("replica %d has no process", replica)
+	}
+	return pid
+}
+
+// findServer is the process of a replica; 0: it has none, as between two lives.
+func (c *crowd) findServer(data string, replica int) int {
 	for _, pid := range processesOf(data) {
 		if strings.Contains(commandLine(pid), "server --listen "+strings.TrimPrefix(c.urls[replica], "http://")) {
 			return pid
 		}
 	}
-	c.t.Fatalf("replica %d has no process", replica)
 	return 0
 }
 
@@ -201,7 +190,7 @@ func (c *crowd) comesBack(data string, replica, before int) (after time.Duration
 		response, err := http.Get(c.urls[replica] + "/readyz")
 		if err == nil {
 			response.Body.Close()
-			if response.StatusCode == http.StatusOK && c.serverProcess(data, replica) != before {
+			if now := c.findServer(data, replica); response.StatusCode == http.StatusOK && now != 0 && now != before {
 				return time.Since(began)
 			}
 		}
