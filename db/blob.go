@@ -32,35 +32,13 @@ func OpenBlobStore(dir string) (*BlobStore, error) {
 func (s *BlobStore) Put(content []byte) (string, error) {
 	sum := sha256.Sum256(content)
 	name := hex.EncodeToString(sum[:])
-	path := s.path(name)
-	if _, err := os.Stat(path); err == nil {
+	if _, err := os.Stat(s.path(name)); err == nil {
 		return name, nil
 	}
-	if err := s.write(path, content); err != nil {
-		return "", fault.New(fault.Unavailable, "blob_store_failed",
-			"blob store %s: %v: free some space or mend the folder; nothing was appended", s.dir, err)
-	}
-	return name, nil
-}
-
-func (s *BlobStore) write(path string, content []byte) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	return s.PutStream(func(w io.Writer) error {
+		_, err := w.Write(content)
 		return err
-	}
-	temp, err := os.CreateTemp(folder, ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	_, werr := temp.Write(content)
-	if err := errors.Join(werr, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return err
-	}
-	return errors.Join(syncFolder(folder), syncFolder(s.dir))
+	})
 }
 
 // PutStream stores what write writes, without ever holding it in memory, and returns its name. When write fails
@@ -95,20 +73,16 @@ func (s *BlobStore) PutStream(write func(io.Writer) error) (string, error) {
 	return name, nil
 }
 
-// publish gives a whole file its name, for good.
+// publish gives a whole file its name, for good: also when another process has only just made the folder.
 func (s *BlobStore) publish(temp, name string) error {
 	folder := filepath.Dir(s.path(name))
-	err := os.Mkdir(folder, 0o700)
-	if err == nil {
-		err = syncFolder(s.dir)
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
 	if err := os.Rename(temp, s.path(name)); err != nil {
 		return err
 	}
-	return syncFolder(folder)
+	return errors.Join(syncFolder(folder), syncFolder(s.dir))
 }
 
 // diskWriter remembers that the disk failed, and not the source.
