@@ -10,18 +10,6 @@ import (
 	"cairn/domain/run"
 )
 
-// EgressDecision is an element of run_egress.decisions.
-type EgressDecision struct {
-	Allowed bool    `json:"allowed"`
-	Rule    string  `json:"rule"`
-	Reason  string  `json:"reason"`
-	Host    string  `json:"host"`
-	Port    int     `json:"port"`
-	Method  string  `json:"method"`
-	Path    *string `json:"path"` // null: not seen
-	Count   int64   `json:"count"`
-}
-
 func applyEgress(ctx context.Context, q *projectq.Queries, r *event.Record, e run.EgressDecided) error {
 	decisions, err := egressDecisions(e.Decisions)
 	return errors.Join(err,
@@ -29,15 +17,15 @@ func applyEgress(ctx context.Context, q *projectq.Queries, r *event.Record, e ru
 		q.RunEgressInsert(ctx, projectq.RunEgressInsertParams{RunID: r.StreamID, Version: r.Version, SpaceID: r.SpaceID, DecidedAt: r.RecordedAt, Decisions: decisions}))
 }
 
-// egressDecisions are null as a whole once the space is erased: an erasure clears the column like that.
+// egressDecisions are the elements of run_egress.decisions, as they were asked for. They are null as a whole once the space is erased: an erasure clears the column like that.
 func egressDecisions(from []run.EgressDecision) (json.RawMessage, error) {
-	var all []EgressDecision
+	var all []run.EgressWish
 	for _, d := range from {
 		host := text(d.Target)
 		if host == nil {
 			return nil, nil
 		}
-		all = append(all, EgressDecision{Allowed: d.Allowed, Rule: d.Rule, Reason: d.Reason, Host: *host, Port: d.Port, Method: d.Method, Path: text(d.Path), Count: d.Count})
+		all = append(all, run.EgressWish{Allowed: d.Allowed, Rule: d.Rule, Reason: d.Reason, Host: *host, Port: d.Port, Method: d.Method, Path: text(d.Path), Count: d.Count})
 	}
 	if len(all) == 0 {
 		return nil, nil
